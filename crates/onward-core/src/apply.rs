@@ -186,7 +186,12 @@ impl Plan {
             | Event::StepSkipped { step, .. }
             | Event::StepRequeued { step, .. }
             | Event::StepProgressed { step, .. }
-            | Event::FeedbackDelivered { step, .. } => self.change_step(*step, event, at)?,
+            | Event::FeedbackDelivered { step, .. }
+            | Event::LateResultKept {
+                step,
+                attempt: Some(_),
+                ..
+            } => self.change_step(*step, event, at)?,
             Event::UserReviewed { step, action, .. } => {
                 self.change_step(*step, event, at)?;
                 if let Some(decided) = Decided::from_action(action) {
@@ -200,7 +205,7 @@ impl Plan {
             | Event::PlanCompleted
             | Event::PlanFailed { .. }
             | Event::PlanStatusChanged { .. }
-            | Event::LateResultKept { .. } => {}
+            | Event::LateResultKept { attempt: None, .. } => {}
         }
         self.head = head;
         self.updated_at = at;

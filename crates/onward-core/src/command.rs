@@ -2,7 +2,8 @@
 //! and the token of a new claim.
 //!
 //! Texts are unchecked; [`decide`](mod@crate::decide) checks them. Orders (`depends_on`,
-//! `after_order`, …) refer to the plan as it is after the command.
+//! `after_order`, …) refer to the plan as it is before the command. New steps count on from its last
+//! step, wherever they are inserted: in a plan of 5 steps, the first new step is 6.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct StepSpec {
     pub instructions: String,
     /// Orders of the steps that must be terminal before this one can be claimed.
     pub depends_on: Vec<u32>,
+    /// Ids of existing steps that must be terminal as well.
+    pub depends_on_ids: Vec<StepId>,
     /// The step's stall threshold.
     pub stall_threshold: Option<Duration>,
     /// The maximum number of attempts.
@@ -45,6 +48,7 @@ impl StepSpec {
             title: None,
             instructions: instructions.into(),
             depends_on: Vec::new(),
+            depends_on_ids: Vec::new(),
             stall_threshold: None,
             max_attempts: None,
         }
@@ -361,6 +365,9 @@ pub struct KeepLateResult {
     pub artifact: ArtifactId,
     /// The code of the rejection.
     pub rejection: crate::refusal::Code,
+    /// The attempt that the next accepted result ends, and with it the need for the artifact:
+    /// [`correctable_attempt`](crate::decide::keep_late_result::correctable_attempt).
+    pub attempt: Option<u32>,
 }
 
 /// A command on an existing plan.
@@ -413,6 +420,8 @@ pub struct LateResult {
     pub step: StepId,
     /// The content.
     pub content: Arc<StepResult>,
+    /// The token of the claim, if the caller sent it.
+    pub token: Option<ClaimToken>,
 }
 
 impl Command {
@@ -423,6 +432,7 @@ impl Command {
             Command::SubmitResult(submit) => Some(LateResult {
                 step: submit.step,
                 content: Arc::clone(&submit.result),
+                token: submit.token.clone(),
             }),
             Command::RequestReview(request) => Some(LateResult {
                 step: request.step,
@@ -430,6 +440,7 @@ impl Command {
                     data: Some(serde_json::json!({ "questions": request.questions })),
                     ..StepResult::from_summary(request.summary.clone())
                 }),
+                token: request.token.clone(),
             }),
             Command::ReportProgress(report) => {
                 let percent = report
@@ -438,6 +449,7 @@ impl Command {
                 report.note.clone().or(percent).map(|note| LateResult {
                     step: report.step,
                     content: Arc::new(StepResult::from_summary(note)),
+                    token: report.token.clone(),
                 })
             }
             Command::StartNext(_)

@@ -30,6 +30,8 @@
 //! comprehensions, `matches` with a pattern that is not a literal or too complex, and unknown
 //! functions.
 //!
+//! [`Condition::parse_boolean`] also rejects a condition that is never a boolean.
+//!
 //! A condition counts as false, with an [`EvaluationError`], for: a missing path, a type mismatch,
 //! a result over [`MAX_SEARCHED_BYTES`] or with more than [`MAX_ENTRIES`] entries in one list or
 //! object (unless the condition does not read the result), and more than [`MAX_WORK`] or
@@ -59,6 +61,7 @@ mod parse_error;
 mod pattern;
 mod scope;
 mod short_circuit;
+mod static_type;
 mod string_literal;
 mod token;
 mod tree;
@@ -101,6 +104,20 @@ impl Condition {
                 }),
             }),
             Err(error) => Err(InvalidCondition::at(source, error)),
+        }
+    }
+
+    /// As [`Condition::parse`], and rejects a condition that is never a boolean, such as `1 + 1`,
+    /// and therefore never true.
+    pub fn parse_boolean(source: &str) -> Result<Condition, InvalidCondition> {
+        let condition = Self::parse(source)?;
+        match static_type::never_boolean(&condition.parsed.root) {
+            None => Ok(condition),
+            Some(kind) => {
+                let message = format!("expected a boolean, found {kind}; use a comparison");
+                let error = parse_error::ParseError { at: 0, message };
+                Err(InvalidCondition::at(source, error))
+            }
         }
     }
 

@@ -32,7 +32,7 @@ pub mod submit;
 pub use claim::calling_session;
 pub use facts::{Decided, MAX_NAMED, NextFacts, OpenDependencies, StepFacts, With};
 pub use finish::{Outcome, PendingSkip, SkipTarget};
-pub use resolve::{OrderFacts, ReferencedStep};
+pub use resolve::{IdFacts, OrderFacts, ReferencedStep};
 
 use crate::apply::Plan;
 use crate::command::Command;
@@ -79,6 +79,7 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
             let facts = handle_stalls::Facts {
                 plan: head,
                 in_progress: &steps,
+                changed_at: plan.updated_at(),
                 watcher: None,
             };
             handle_stalls::decide(&facts, command, now)

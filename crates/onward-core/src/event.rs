@@ -169,6 +169,9 @@ pub enum Event {
         artifact: ArtifactId,
         /// The code of the rejection.
         rejection: Code,
+        /// The attempt whose holder can correct the result. The step then refers to the artifact
+        /// until the attempt ends.
+        attempt: Option<u32>,
     },
 }
 

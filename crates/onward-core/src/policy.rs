@@ -46,6 +46,9 @@ pub const MAX_REMARK: usize = 10_000;
 pub const MAX_QUESTIONS: usize = 50;
 /// Maximum bytes of a structured result or execution report as JSON.
 pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
+/// Maximum levels of objects and lists in submitted JSON. Well below the limit of JSON parsers (128),
+/// because responses and exports contain the value at a deeper level.
+pub const MAX_JSON_DEPTH: usize = 64;
 /// Maximum characters in a skill's name.
 pub const MAX_SKILL_NAME: usize = 200;
 /// Maximum bytes of the metadata of a skill execution as JSON.

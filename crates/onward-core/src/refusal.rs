@@ -5,11 +5,12 @@
 
 use std::fmt;
 
+use crate::command::StepRef;
 use crate::condition::InvalidCondition;
 use crate::decide::OpenDependencies;
 use crate::id::{BranchId, StepId};
 use crate::plan::{IllegalPlanTransition, PlanStatus};
-use crate::role::Forbidden;
+use crate::role::{Forbidden, Permission};
 use crate::skill::IllegalSkillTransition;
 use crate::step::{IllegalStepTransition, StepStatus};
 
@@ -113,12 +114,12 @@ pub struct Issue {
 /// An invalid dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadDependency {
-    /// No step has this order.
+    /// The referenced step does not exist.
     Unknown {
         /// The order of the dependent step.
         step: u32,
-        /// The order that does not exist.
-        order: u32,
+        /// The reference.
+        needed: StepRef,
     },
     /// The orders along a dependency cycle. The first order is repeated at the end.
     Cycle(Vec<u32>),
@@ -133,6 +134,8 @@ pub enum NotRemovable {
     NeededByBranch(BranchId),
     /// Another step depends on the step.
     NeededByStep(StepId),
+    /// The plan has no other step.
+    OnlyStep,
 }
 
 /// Why a command was rejected.
@@ -237,7 +240,8 @@ impl Refusal {
         }
     }
 
-    /// The next action for the caller.
+    /// The next action for the caller, with the names of use cases in braces: `{get_next_step}`. Each
+    /// interface replaces them with the tool, route or command that it offers.
     pub fn hint(&self) -> &'static str {
         match self {
             Refusal::InvalidInput(_) => "correct the fields listed in `issues` and retry",
@@ -245,7 +249,7 @@ impl Refusal {
                 "write the condition in CEL, such as `confidence >= 0.8` or `result.sources.size() < 3`"
             }
             Refusal::InvalidDependency(_) => {
-                "use orders of existing steps in `dependsOn` and remove cycles"
+                "use orders or ids of existing steps in `dependsOn` and remove cycles"
             }
             // A plan that does not exist yet has orders, but no step ids.
             Refusal::InvalidStepReference { path, .. }
@@ -254,60 +258,74 @@ impl Refusal {
                 "use the order of an entry in `steps`; the first entry has order 1"
             }
             Refusal::InvalidStepReference { .. } | Refusal::StepNotFound(_) => {
-                "call `list_plan_steps` to get the ids and orders of the steps"
+                "get the ids and orders of the steps from {list_plan_steps}"
             }
             Refusal::IllegalStepTransition(_) | Refusal::StepIsTerminal(_) => {
-                "call `get_plan_status` to get the status of each step"
+                "get the status of each step from {get_plan_status}"
             }
-            Refusal::StepNotInProgress(_) => "call `get_next_step` to claim a step",
+            Refusal::StepNotInProgress(_) => "claim a step with {get_next_step}",
             Refusal::IllegalPlanTransition(IllegalPlanTransition { from, .. }) => match from {
                 PlanStatus::Stalled => {
-                    "call `get_next_step` or `report_step_progress` to resume the plan"
+                    "resume the plan with {get_next_step} or {report_step_progress}"
                 }
-                PlanStatus::AwaitingReview => {
-                    "wait for the review decision (`submit_user_decision`)"
-                }
+                PlanStatus::AwaitingReview => AWAIT_DECISION,
                 PlanStatus::Planning
                 | PlanStatus::Executing
                 | PlanStatus::Completed
-                | PlanStatus::Failed => "call `get_plan_status` to get the status of the plan",
+                | PlanStatus::Failed => "get the status of the plan from {get_plan_status}",
             },
-            Refusal::IllegalSkillTransition(_) => {
-                "call `log_skill_execution` without `executionId` to start a new execution"
-            }
+            Refusal::IllegalSkillTransition(_) => "omit `executionId` to start a new execution",
             Refusal::PlanNotModifiable(status) => match status {
-                PlanStatus::Stalled => "call `get_next_step` to resume the plan, then modify it",
-                PlanStatus::AwaitingReview => {
-                    "wait for the review decision (`submit_user_decision`)"
-                }
+                PlanStatus::Stalled => "resume the plan with {get_next_step}, then modify it",
+                PlanStatus::AwaitingReview => AWAIT_DECISION,
                 PlanStatus::Planning
                 | PlanStatus::Executing
                 | PlanStatus::Completed
-                | PlanStatus::Failed => "create a new plan with `create_research_plan`",
+                | PlanStatus::Failed => "create a new plan with {create_research_plan}",
             },
-            Refusal::PlanIsTerminal(_) => "call `get_plan_status` to see how the plan ended",
+            Refusal::PlanIsTerminal(_) => "see how the plan ended with {get_plan_status}",
             Refusal::StepNotRemovable(NotRemovable::NotPending(_)) => {
-                "remove only pending steps; call `get_plan_status` to get the status of each step"
+                "remove only pending steps; get the status of each step from {get_plan_status}"
             }
             Refusal::StepNotRemovable(
                 NotRemovable::NeededByBranch(_) | NotRemovable::NeededByStep(_),
-            ) => "change the step instead: call `modify_plan` with `update_step_instructions`",
+            ) => "change the step instead: {modify_plan} with `update_step_instructions`",
+            Refusal::StepNotRemovable(NotRemovable::OnlyStep) => {
+                "add the step that replaces it first: {modify_plan} with `add_steps`"
+            }
             Refusal::IncompleteStepList { .. } => {
-                "call `list_plan_steps` and send every step id exactly once"
+                "get all step ids from {list_plan_steps} and send each exactly once"
             }
-            Refusal::ClaimSuperseded { .. } => "call `get_next_step` to claim another step",
+            Refusal::ClaimSuperseded { .. } => "claim another step with {get_next_step}",
             Refusal::ClaimNotIssued => {
-                "send `stepId` and `claimToken` from the same response of `get_next_step`"
+                "send `stepId` and `claimToken` from the same response of {get_next_step}"
             }
-            Refusal::DependenciesOpen(_) => "call `get_next_step` to claim a step that is ready",
+            Refusal::DependenciesOpen(_) => "claim a step that is ready with {get_next_step}",
             Refusal::FeedbackRequired => "describe the requested changes in `feedback`",
             Refusal::LimitExceeded { .. } => {
                 "stay within the limit, or split the work into several plans"
             }
-            Refusal::Forbidden(_) => {
-                "ask an owner or admin of the tenant for a token with another role"
-            }
+            Refusal::Forbidden(Forbidden { permission, .. }) => who_may(*permission),
         }
+    }
+}
+
+const AWAIT_DECISION: &str = "wait for the user's decision: {review}";
+
+/// Who can act instead of a caller without the permission. A test compares it with the roles.
+fn who_may(permission: Permission) -> &'static str {
+    match permission {
+        Permission::DecideReview => "the user decides it: {review}",
+        Permission::Read | Permission::CreatePlan | Permission::Work | Permission::Record => {
+            "only an owner, admin, member or agent of the tenant can do this"
+        }
+        Permission::Intervene | Permission::AbandonPlan => {
+            "ask an owner, admin or member of the tenant to do it"
+        }
+        Permission::ManageTokens | Permission::ManageMembers => {
+            "ask an owner or admin of the tenant to do it"
+        }
+        Permission::DeletePlan | Permission::ManageTenant => "ask an owner of the tenant to do it",
     }
 }
 
@@ -319,12 +337,16 @@ impl fmt::Display for Refusal {
                 several => write!(f, "{} invalid fields", several.len()),
             },
             Refusal::InvalidCondition { path, error } => write!(f, "invalid `{path}`: {error}"),
-            Refusal::InvalidDependency(BadDependency::Unknown { step, order }) => {
-                write!(
+            Refusal::InvalidDependency(BadDependency::Unknown { step, needed }) => match needed {
+                StepRef::Order(needed) => write!(
                     f,
-                    "step {step} depends on step {order}, which does not exist"
-                )
-            }
+                    "step {step} depends on step {needed}, which does not exist"
+                ),
+                StepRef::Id(needed) => write!(
+                    f,
+                    "step {step} depends on step `{needed}`, which is not in this plan"
+                ),
+            },
             Refusal::InvalidDependency(BadDependency::Cycle(orders)) => {
                 let chain: Vec<String> = orders.iter().map(u32::to_string).collect();
                 write!(f, "dependency cycle: {}", chain.join(" → "))
@@ -361,17 +383,28 @@ impl fmt::Display for Refusal {
             Refusal::StepNotRemovable(NotRemovable::NeededByStep(step)) => {
                 write!(f, "cannot remove the step: step `{step}` depends on it")
             }
+            Refusal::StepNotRemovable(NotRemovable::OnlyStep) => {
+                f.write_str("cannot remove the step: it is the only step of the plan")
+            }
             Refusal::IncompleteStepList {
                 missing,
                 unknown,
-                duplicates: doubled,
-            } => write!(
-                f,
-                "incomplete step list: {} missing, {} unknown, {} duplicated",
-                missing.len(),
-                unknown.len(),
-                doubled.len()
-            ),
+                duplicates,
+            } => {
+                f.write_str("incomplete step list")?;
+                let mut separator = ":";
+                for (what, ids) in [
+                    ("unknown", unknown),
+                    ("missing", missing),
+                    ("duplicated", duplicates),
+                ] {
+                    if let Some(first) = ids.first() {
+                        write!(f, "{separator} {} {what}, first `{first}`", ids.len())?;
+                        separator = ";";
+                    }
+                }
+                Ok(())
+            }
             Refusal::ClaimSuperseded { attempt, status } => {
                 write!(
                     f,

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::id::{BranchId, ClaimToken, ReviewId, SessionId, StepId};
+use crate::id::{ArtifactId, BranchId, ClaimToken, ReviewId, SessionId, StepId};
 use crate::policy::{UnknownVariant, parse_variant};
 use crate::time::Timestamp;
 
@@ -302,6 +302,8 @@ pub struct Work {
     pub stall_marked: Option<Timestamp>,
     /// A change of the instructions that is not yet delivered to the agent.
     pub undelivered: Option<Undelivered>,
+    /// The artifact with the holder's last invalid result. An accepted result supersedes it.
+    pub kept: Option<ArtifactId>,
 }
 
 /// A change of a step's instructions that is not yet delivered to its agent. Every response to the

@@ -102,9 +102,13 @@ fn is_plain(step: &Step) -> bool {
                 last_progress_at,
                 stall_marked,
                 undelivered,
+                kept,
                 ..
             } = work;
-            last_progress_at.is_none() && stall_marked.is_none() && undelivered.is_none()
+            last_progress_at.is_none()
+                && stall_marked.is_none()
+                && undelivered.is_none()
+                && kept.is_none()
         }
         StepState::AwaitingInput { .. } | StepState::Skipped { .. } | StepState::Failed { .. } => {
             false

@@ -4,7 +4,7 @@
 //! from a seed. `machine.rs` implements it for the host.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use onward_core::Timestamp;
 use onward_core::call::owner::ProcessObservation;
@@ -34,14 +34,18 @@ pub(crate) struct IdGenerator {
     pub(crate) environment: Arc<dyn Environment>,
     /// Number of generated ids; orders ids of the same millisecond.
     count: Arc<AtomicU16>,
+    /// The first 24 bits of the next step id. The first value is random.
+    step_prefix: Arc<AtomicU32>,
 }
 
 impl IdGenerator {
     pub(crate) fn new(environment: Arc<dyn Environment>) -> Self {
-        let made = Arc::default();
+        let mut first = [0; 4];
+        environment.fill_random(&mut first);
         Self {
             environment,
-            count: made,
+            count: Arc::default(),
+            step_prefix: Arc::new(AtomicU32::new(u32::from_be_bytes(first))),
         }
     }
 
@@ -49,6 +53,19 @@ impl IdGenerator {
     pub(crate) fn random_id(&self) -> Uuid {
         let mut bytes = [0; 16];
         self.environment.fill_random(&mut bytes);
+        Builder::from_random_bytes(bytes).into_uuid()
+    }
+
+    /// The id of a step. Users type its first six to eight characters, so these differ between all
+    /// steps of a plan. They count upwards, so the ids of a plan stay adjacent in the index.
+    pub(crate) fn step_id(&self) -> Uuid {
+        let mut bytes = [0; 16];
+        self.environment.fill_random(&mut bytes);
+        let [_, prefix @ ..] = self
+            .step_prefix
+            .fetch_add(1, Ordering::Relaxed)
+            .to_be_bytes();
+        bytes[..3].copy_from_slice(&prefix);
         Builder::from_random_bytes(bytes).into_uuid()
     }
 

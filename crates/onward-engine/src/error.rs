@@ -9,12 +9,19 @@ use onward_core::role::Forbidden;
 use onward_core::{Code, Refusal};
 use onward_store as store;
 
+/// The end of the message of an error that rejects work: the details name the artifact.
+pub const KEPT: &str = "; the submitted work was kept as artifact `keptArtifactId`";
+
+fn kept_note(kept: &Option<ArtifactId>) -> &'static str {
+    kept.map_or("", |_| KEPT)
+}
+
 /// An engine error.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A rule rejects the command. A submitted result is stored as an artifact.
-    #[error("{refusal}")]
+    #[error("{refusal}{}", kept_note(kept))]
     Rejected {
         /// The violated rule.
         refusal: Refusal,
@@ -26,7 +33,7 @@ pub enum Error {
     PlanNotFound(String),
     /// The step does not exist or belongs to another tenant. A submitted result is stored as an
     /// artifact.
-    #[error("step `{step}` not found")]
+    #[error("step `{step}` not found{}", kept_note(kept))]
     StepNotFound {
         /// The id from the request.
         step: String,
@@ -74,32 +81,33 @@ impl Error {
             Error::Conflict { .. } => Code::Conflict,
             Error::IllegalCall(_) => Code::IllegalTransition,
             Error::Unauthorized(_) => Code::Unauthorized,
+            Error::Store(store::Error::Overloaded(_) | store::Error::LostRace) => Code::RateLimited,
             Error::Store(_) => Code::Unavailable,
         }
     }
 
-    /// The next action.
+    /// The next action, with the names of use cases in braces; see [`Refusal::hint`].
     pub fn hint(&self) -> &'static str {
         match self {
             Error::Rejected { refusal, .. } => refusal.hint(),
-            Error::PlanNotFound(_) => "list the plans with `list_active_plans`",
-            Error::StepNotFound { .. } => "list the plan's steps with `list_plan_steps`",
+            Error::PlanNotFound(_) => "list the plans with {list_active_plans}",
+            Error::StepNotFound { .. } => "list the plan's steps with {list_plan_steps}",
             Error::Ambiguous(_) => "use more characters of the id",
             Error::Conflict { hint, .. } => hint,
             Error::NotFound {
                 kind: "skill execution",
                 ..
-            } => "call `log_skill_execution` without `executionId` to start an execution",
+            } => "omit `executionId` to start an execution",
             Error::NotFound {
                 kind: "artifact", ..
-            } => "find the artifact with `search_sources`",
+            } => "find the artifact with {search_sources}",
             Error::NotFound { kind: "output", .. } => {
-                "list the plan's outputs with `get_research_context`"
+                "list the plan's outputs with {get_research_context}"
             }
             Error::NotFound {
                 kind: "session" | "call",
                 ..
-            } => "list the sessions with `onward session list`",
+            } => "get the session ids from {list_sessions}",
             Error::IllegalCall(_) => "the call's state has changed; fetch it again",
             Error::NotFound { .. } => "list the available items and use one of their ids",
             Error::Unauthorized(_) => "ask an owner or admin of the tenant for a token",

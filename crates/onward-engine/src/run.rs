@@ -15,6 +15,7 @@ use onward_core::{Command, StepId};
 use onward_store::Tx;
 
 use crate::error::Error;
+pub(crate) use evaluate::changed_at;
 use evaluate::{evaluate, evaluate_step};
 use write::commit;
 

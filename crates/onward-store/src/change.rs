@@ -11,6 +11,9 @@ pub struct Changed {
     pub tenant: Arc<str>,
     /// The plan or session that changed.
     pub what: Subject,
+    /// The audit sequence number of a changed plan, if this process committed the change. A
+    /// subscriber that also polls recognizes the change by it.
+    pub seq: Option<u64>,
 }
 
 /// A subject whose changes are published.

@@ -2,6 +2,7 @@
 //!
 //! [`Error::Unavailable`] is transient, or ends when an operator frees disk space or starts the
 //! server. Nothing acknowledged is lost, and the hint states whether the call can be retried.
+//! [`Error::Overloaded`] ends when other calls complete.
 //! [`Error::LostRace`] is retried inside the store, and reaches the caller only after 20 retries.
 //! The other errors are permanent: the data, the schema or the program is wrong, and the message
 //! names the location.
@@ -37,6 +38,9 @@ pub enum Error {
         #[source]
         source: Option<Source>,
     },
+    /// Too many concurrent calls. Nothing was changed.
+    #[error("the database is overloaded: {0}")]
+    Overloaded(String),
     /// A row that matches no valid state. The store does not guess its meaning.
     #[error("the database contains a corrupt row: {0}")]
     Corrupt(Corrupt),
@@ -147,6 +151,7 @@ impl Error {
     pub fn hint(&self) -> &'static str {
         match self {
             Error::Unavailable { hint, .. } => hint,
+            Error::Overloaded(_) => "retry the call in a few seconds",
             Error::Corrupt(_) => {
                 "run `onward doctor` to check the whole database and list every corrupt row"
             }

@@ -123,6 +123,7 @@ static STEP_UPDATE: RowChange = RowChange {
         ("last_progress_at", Type::Int),
         ("stall_marked_at", Type::Int),
         ("undelivered", Type::Int),
+        ("kept_artifact_id", Type::Id),
         ("review", Type::Text),
         ("ended_at", Type::Int),
         ("result_summary", Type::Text),

@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use onward_core::PlanId;
+
 use crate::backend::{Candidate, Exec, Isolation, NearestSearch, Syntax};
 use crate::change::{Changed, Subject};
 use crate::error::Error;
@@ -68,13 +70,25 @@ impl Tx {
 
     /// Records that a plan or session changed, for subscribers.
     pub(crate) fn record_change(&mut self, what: Subject) {
-        let changed = Changed {
+        self.record(what, None);
+    }
+
+    /// Records that a plan changed and its audit trail now ends with `seq`.
+    pub(crate) fn record_plan_change(&mut self, plan: PlanId, seq: u64) {
+        self.record(Subject::Plan(plan), Some(seq));
+    }
+
+    /// A transaction publishes each subject once, with the last sequence number.
+    fn record(&mut self, what: Subject, seq: Option<u64>) {
+        if let Some(known) = self.changed.iter_mut().find(|known| known.what == what) {
+            known.seq = known.seq.max(seq);
+            return;
+        }
+        self.changed.push(Changed {
             tenant: Arc::clone(&self.tenant),
             what,
-        };
-        if !self.changed.contains(&changed) {
-            self.changed.push(changed);
-        }
+            seq,
+        });
     }
 
     pub(crate) fn take_changed(&mut self) -> Vec<Changed> {
@@ -135,7 +149,10 @@ impl Tx {
             Isolation::Serial | Isolation::Locking => true,
             Isolation::Optimistic { snapshots } => snapshots <= 1,
         };
-        let is_unavailable = matches!(self.exec.failure(), Some(Error::Unavailable { .. }));
+        let is_unavailable = matches!(
+            self.exec.failure(),
+            Some(Error::Unavailable { .. } | Error::Overloaded(_))
+        );
         let is_valid = (single_snapshot && !self.used_cache()) || is_unavailable;
         let guarded = self.guarded || self.queued.iter().any(Statement::checks_version);
         self.versions.have_changed() || !(is_valid || guarded)

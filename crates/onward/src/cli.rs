@@ -69,7 +69,7 @@ const CHECK_LIMITS: &str = "check thread and file limits (`ulimit -a`)";
                   Exit codes: 0 done, 1 failed, 2 invalid usage, 3 not found, 4 rejected by a rule, \
                   5 database unavailable, 10 a check found problems."
 )]
-struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]

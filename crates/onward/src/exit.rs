@@ -71,6 +71,7 @@ impl From<&store::Error> for Exit {
     fn from(error: &store::Error) -> Self {
         match error {
             store::Error::Unavailable { .. }
+            | store::Error::Overloaded(_)
             | store::Error::Newer { .. }
             | store::Error::Older { .. }
             | store::Error::LostRace

@@ -1,6 +1,7 @@
 //! Errors of the command line: a message, and a hint with the next command.
 //!
-//! The hints of the engine name MCP tools; here they become commands where one exists.
+//! The hints of the engine name use cases, which become commands (`hint.rs`). Some errors have another
+//! hint on the command line.
 //! `output::print_failure` prints them.
 
 use onward_core::plan::IllegalPlanTransition;
@@ -10,6 +11,7 @@ use onward_engine::Error;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
+use crate::hint::{self, Interface};
 
 pub(crate) type Result<T = Exit> = std::result::Result<T, Failure>;
 
@@ -97,7 +99,7 @@ fn issues(error: &Error) -> Option<&[Issue]> {
 }
 
 fn hint(error: &Error) -> String {
-    match error {
+    let hint = match error {
         Error::PlanNotFound(_) => "list the plans with `onward plan list --all`",
         Error::StepNotFound { .. } => {
             "list the steps of a plan with `onward plan show PLAN`, or the pending reviews with \
@@ -108,15 +110,15 @@ fn hint(error: &Error) -> String {
             kind: "session", ..
         } => "list the sessions with `onward session list`",
         Error::NotFound { kind: "token", .. } => "list the tokens with `onward token list`",
-        Error::Rejected { refusal, .. } => return refusal_hint(refusal).to_owned(),
+        Error::Rejected { refusal, .. } => refusal_hint(refusal),
         Error::Ambiguous(_)
         | Error::NotFound { .. }
         | Error::Conflict { .. }
         | Error::Unauthorized(_)
         | Error::Store(_)
         | _ => error.hint(),
-    }
-    .to_owned()
+    };
+    hint::render(hint, Interface::CommandLine, None)
 }
 
 fn refusal_hint(refusal: &Refusal) -> &'static str {

@@ -17,6 +17,7 @@ mod exit;
 mod extraction;
 mod failure;
 mod fingerprint;
+mod hint;
 mod hooks;
 mod install;
 mod markdown;

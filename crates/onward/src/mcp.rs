@@ -17,6 +17,7 @@ pub(crate) mod subscriptions;
 
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use onward_engine::Caller;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
@@ -32,7 +33,10 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::hint::{self, Interface};
+use crate::tools::raw::InvalidFields;
 use crate::tools::{self, Tool, ToolContext, ToolError, extract_data, request_user_review};
+use crate::wire::error::ErrorBody;
 
 /// The server instructions: the loop, for a model without prior knowledge of Onward.
 const INSTRUCTIONS: &str = "Onward stores plans: multi-step task lists (todos) that survive \
@@ -59,7 +63,7 @@ pub(crate) enum ToolSet {
 }
 
 impl ToolSet {
-    fn contains(self, tool: &Tool) -> bool {
+    pub(crate) fn contains(self, tool: &Tool) -> bool {
         self == ToolSet::All || tool.in_core
     }
 
@@ -184,6 +188,13 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context.extensions)?;
         let tool = self.find(&request.name)?;
+        if let Some(InvalidFields(invalid)) = invalid_fields(&context.extensions) {
+            let arguments = Value::Object(request.arguments.unwrap_or_default());
+            let context = &self.setup.tool_context;
+            let call =
+                tools::call_with_invalid_fields(context, &caller, tool, arguments, invalid.clone());
+            return Ok(result(&self.setup, boxed(call).await).into());
+        }
         if tool.name == request_user_review::NAME {
             return Ok(boxed(form::call(&self.setup, &caller, tool, request, &context)).await);
         }
@@ -201,7 +212,7 @@ impl ServerHandler for Server {
         }
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let outcome = tools::call(&self.setup.tool_context, &caller, tool, arguments).await;
-        Ok(result(outcome).into())
+        Ok(result(&self.setup, outcome).into())
     }
 
     /// Handles requests that the SDK could not parse.
@@ -226,7 +237,8 @@ impl ServerHandler for Server {
         let arguments = params.and_then(|params| params.get("arguments")).cloned();
         let arguments = arguments.unwrap_or_default();
         let outcome = tools::call(&self.setup.tool_context, &caller, tool, arguments).await;
-        let response = serde_json::to_value(result(outcome)).unwrap_or_default();
+        let response = serde_json::to_value(result(&self.setup, outcome));
+        let response = response.unwrap_or_default();
         Ok(CustomResult::new(response))
     }
 
@@ -273,8 +285,10 @@ impl ServerHandler for Server {
         ))
         .await
         .map_err(resources::with_uri(&request.uri))?;
-        self.subscribed
+        let add = self
+            .subscribed
             .add(&self.setup, caller, request.uri, context.peer);
+        boxed(add).await;
         Ok(())
     }
 
@@ -337,13 +351,19 @@ impl ServerHandler for Server {
     }
 }
 
+/// The arguments that the transport could not parse.
+fn invalid_fields(extensions: &Extensions) -> Option<&InvalidFields> {
+    let of_http = || extensions.get::<Parts>()?.extensions.get();
+    extensions.get().or_else(of_http)
+}
+
 /// The MCP result of a call. An error has no structured content: clients validate that against the
 /// output schema and would hide the error.
-fn result(outcome: Result<Value, ToolError>) -> CallToolResult {
+fn result(setup: &Setup, outcome: Result<Value, ToolError>) -> CallToolResult {
     match outcome {
         Ok(response) => CallToolResult::structured(response),
         Err(error) => {
-            let text = error.to_json().to_string();
+            let text = error.to_json(&setup.tool_context).to_string();
             CallToolResult::error(vec![ContentBlock::text(text)])
         }
     }
@@ -353,7 +373,10 @@ fn result(outcome: Result<Value, ToolError>) -> CallToolResult {
 fn protocol_error(why: onward_engine::Error) -> ErrorData {
     use onward_engine::Error;
     let error = ToolError::from(why.clone());
-    let (message, details) = (error.message.clone(), Some(error.to_json()));
+    // Resources do not depend on the tool set: the hint names only tools that every set contains.
+    let hint = hint::render(&error.hint, Interface::Mcp(ToolSet::Core), None);
+    let body = ErrorBody::new(error.code, &error.message, &hint, error.details.as_ref());
+    let (message, details) = (error.message.clone(), serde_json::to_value(body).ok());
     match why {
         Error::PlanNotFound(_) | Error::StepNotFound { .. } | Error::NotFound { .. } => {
             ErrorData::resource_not_found(message, details)

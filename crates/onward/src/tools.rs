@@ -21,6 +21,7 @@ mod log_skill_execution;
 mod modify_plan;
 pub(crate) mod params;
 mod ping;
+pub(crate) mod raw;
 mod report_step_progress;
 pub(crate) mod request_user_review;
 mod schema;
@@ -44,6 +45,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::extraction::Extractor;
+use crate::hint::{self, Interface};
 use crate::wire::notice;
 
 pub(crate) use error::ToolError;
@@ -52,11 +54,20 @@ use in_flight::InFlight;
 /// The context of a tool call.
 #[derive(Clone)]
 pub(crate) struct ToolContext {
+    /// The caller's interface, for hints.
+    pub(crate) interface: Interface,
     pub(crate) engine: Engine,
     /// The dashboard's URL, for links to reviews.
     pub(crate) base_url: Option<Arc<str>>,
     /// The configured extraction model.
     pub(crate) extractor: Option<Arc<Extractor>>,
+}
+
+impl ToolContext {
+    /// A hint in the terms of the caller's interface.
+    pub(crate) fn render_hint(&self, hint: &str) -> String {
+        hint::render(hint, self.interface, self.base_url.as_deref())
+    }
 }
 
 /// The MCP annotations of a tool.
@@ -258,6 +269,24 @@ pub(crate) async fn call(
     result
 }
 
+/// [`call`] with arguments of which some fields could not be parsed.
+pub(crate) async fn call_with_invalid_fields(
+    context: &ToolContext,
+    caller: &Caller,
+    tool: &'static Tool,
+    arguments: Value,
+    invalid: Vec<Issue>,
+) -> Result<Value, ToolError> {
+    let mut call = Call::parse(tool, arguments);
+    // The fields contain their source as text.
+    let is_parsed = |issue: &Issue| invalid.iter().all(|invalid| invalid.path != issue.path);
+    call.issues.retain(is_parsed);
+    call.issues.extend(invalid);
+    let result = call.run(context, caller).await;
+    call.log(context, caller, &result);
+    result
+}
+
 /// One call of a tool, for callers that do more than [`call`].
 pub(crate) struct Call {
     tool: &'static Tool,
@@ -322,7 +351,7 @@ impl Call {
         }
         let (is_error, response) = match result {
             Ok(response) => (false, response.clone()),
-            Err(error) => (true, error.to_json()),
+            Err(error) => (true, error.to_json(context)),
         };
         let session = self.arguments.get("sessionId").and_then(Value::as_str);
         let request = CompletedRequest {

@@ -47,6 +47,7 @@ use crate::config::Config;
 use crate::exit::Exit;
 use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
+use crate::hint::Interface;
 use crate::mcp::Forms;
 use crate::notify::Notifier;
 use crate::tools::{ToolContext, in_flight};
@@ -59,6 +60,7 @@ use mcp::McpService;
 use origin::OriginPolicy;
 use problem::Problem;
 
+pub(crate) use api::routes::route_of;
 pub(crate) use mcp::{NewEndpoint as NewMcpEndpoint, endpoint as mcp_endpoint};
 
 /// Time limit for requests that are still running when the server stops.
@@ -149,6 +151,7 @@ impl Server {
         let public = serve.public_url.clone();
         let key = signing_key(config)?;
         let context = ToolContext {
+            interface: Interface::Api,
             engine: engine.clone(),
             base_url: base_url(public.as_deref(), &listener),
             extractor: config.extraction.as_ref().map(Extractor::new).map(Arc::new),

@@ -52,6 +52,7 @@ impl PlanDriver {
                     step: late.step,
                     artifact,
                     rejection: refusal.code(),
+                    attempt: None,
                 });
                 self.late_results.push((artifact, late));
                 self.commit(events, now)?;

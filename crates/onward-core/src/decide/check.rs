@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::command::StepSpec;
 use crate::id::StepId;
 use crate::policy::{
-    MAX_INSTRUCTIONS, MAX_MAX_ATTEMPTS, MAX_REMARK, MAX_RESULT_BYTES, MAX_SUMMARY, MAX_THRESHOLD,
-    MAX_TITLE, MIN_THRESHOLD,
+    MAX_INSTRUCTIONS, MAX_JSON_DEPTH, MAX_MAX_ATTEMPTS, MAX_REMARK, MAX_RESULT_BYTES, MAX_SUMMARY,
+    MAX_THRESHOLD, MAX_TITLE, MIN_THRESHOLD,
 };
 use crate::refusal::{Issue, Refusal};
 use crate::step::StepResult;
@@ -153,12 +153,29 @@ impl Check {
         self.size(path, value, MAX_RESULT_BYTES);
     }
 
-    /// A value with at most `max` bytes as JSON.
+    /// A value with at most `max` bytes as JSON and at most [`MAX_JSON_DEPTH`] levels.
     pub(super) fn size(&mut self, path: &str, value: &Value, max: usize) {
+        if is_deeper_than(value, MAX_JSON_DEPTH) {
+            let message = format!("must have at most {MAX_JSON_DEPTH} levels of nesting");
+            self.issue(path, message);
+            return;
+        }
         let size = json_size(value);
         if size > max {
             self.issue(path, format!("has {size} bytes, at most {max} are allowed"));
         }
+    }
+}
+
+/// Whether objects and lists are nested in more than `levels` levels.
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    let Some(inner) = levels.checked_sub(1) else {
+        return value.is_array() || value.is_object();
+    };
+    match value {
+        Value::Array(entries) => entries.iter().any(|entry| is_deeper_than(entry, inner)),
+        Value::Object(entries) => entries.values().any(|entry| is_deeper_than(entry, inner)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

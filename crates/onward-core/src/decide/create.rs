@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Check;
-use super::resolve::{self, BranchFacts, Insertion, ReferencedStep};
+use super::resolve::{self, ExistingSteps, ReferencedStep};
 use crate::command::{ActionSpec, BranchSpec, CreatePlan};
 use crate::event::{Change, Created, Event};
 use crate::id::StepId;
@@ -19,7 +19,12 @@ use crate::step::StepStatus;
 pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
     check_limit("branches", MAX_BRANCHES, command.branches.len())?;
     check_input(command)?;
-    let steps = resolve::steps(&command.steps, Insertion::new(0, &command.steps), |_| None)?;
+    let none = ExistingSteps {
+        total: 0,
+        by_order: &|_| None,
+        by_id: &|_| None,
+    };
+    let steps = resolve::steps(&command.steps, &none)?;
     let total = u32::try_from(steps.len()).unwrap_or(u32::MAX);
     let at = |order: u32| {
         let index = usize::try_from(order).ok()?.checked_sub(1)?;
@@ -32,6 +37,11 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
     };
     let orders: BTreeMap<StepId, u32> = steps.iter().map(|step| step.id).zip(1u32..).collect();
     let by_id = |id: StepId| orders.get(&id).and_then(|order| at(*order));
+    let existing = ExistingSteps {
+        total,
+        by_order: &at,
+        by_id: &by_id,
+    };
     let mut branches = Vec::with_capacity(command.branches.len());
     let mut per_step: BTreeMap<u32, usize> = BTreeMap::new();
     let mut patterns = 0usize;
@@ -39,14 +49,8 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
         let count = per_step.entry(spec.after_order).or_default();
         *count += 1;
         check_limit("branches after one step", MAX_BRANCHES_PER_STEP, *count)?;
-        let facts = BranchFacts {
-            after: at(spec.after_order),
-            total,
-            existing: &at,
-            by_id: &by_id,
-        };
         let path = format!("branchingConditions[{index}]");
-        let branch = resolve::branch(spec, &path, &facts)?;
+        let branch = resolve::branch(spec, &path, &existing)?;
         patterns = patterns.saturating_add(branch.condition.pattern_bytes());
         check_limit("bytes of patterns", MAX_PATTERN_BYTES, patterns)?;
         branches.push(branch);

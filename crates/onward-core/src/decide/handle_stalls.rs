@@ -1,9 +1,12 @@
 //! Handles stalls according to the plan's policy. Detection changes nothing; only this command
 //! does.
 //!
-//! Each stall (step, attempt, reference time) marks the plan once. A resumed plan is not marked
-//! again for the same stall, so that one dead agent does not repeatedly stop another that is still
-//! working.
+//! A stall (step, attempt, reference time) marks the plan once, so that one dead agent does not
+//! repeatedly stop another that is still working. If the plan was resumed and no agent works on it,
+//! the same stall marks it again: every step in progress is stalled, and the plan has not changed for
+//! the step's threshold.
+
+use std::time::Duration;
 
 use super::check::Check;
 use super::draft::Draft;
@@ -25,8 +28,26 @@ pub struct Facts<'a> {
     pub plan: &'a PlanHead,
     /// Steps in progress, at least those past their threshold.
     pub in_progress: &'a [&'a Step],
+    /// When the plan last changed.
+    pub changed_at: Timestamp,
     /// The monitor, if a grace period after a sleep applies.
     pub watcher: Option<&'a Watcher>,
+}
+
+impl Facts<'_> {
+    fn threshold(&self, command: &HandleStalls, step: &Step) -> Duration {
+        stall_threshold(
+            command.threshold,
+            step.spec.stall_threshold,
+            self.plan.stall_threshold,
+        )
+    }
+
+    /// The last instant before inactivity since `reference` has an effect.
+    fn deadline(&self, reference: Timestamp, at: Timestamp) -> Timestamp {
+        self.watcher
+            .map_or(at, |watcher| watcher.deadline(reference, at))
+    }
 }
 
 /// Decides the command. Returns no events if there are no stalls, or if the policy or the plan's
@@ -45,9 +66,9 @@ pub fn decide(
     match command.policy.unwrap_or(facts.plan.on_stall) {
         OnStall::Ignore => {}
         OnStall::Mark if status == PlanStatus::Executing => {
-            let stalls: Vec<Stall> = stalled
-                .iter()
-                .filter_map(|step| unmarked_stall(step))
+            let stalls: Vec<Stall> = (stalled.iter())
+                .filter(|step| !is_marked(step) || is_idle(facts, command, &stalled, step, now))
+                .filter_map(|step| current_stall(step))
                 .collect();
             if !stalls.is_empty() {
                 draft.push(Event::PlanStalled { stalls })?;
@@ -104,24 +125,29 @@ fn is_past_deadline(
     step: &Step,
     now: Timestamp,
 ) -> bool {
-    let threshold = stall_threshold(
-        command.threshold,
-        step.spec.stall_threshold,
-        facts.plan.stall_threshold,
-    );
     let times = step.timestamp();
-    let Some(stalls_at) = times.stalls_at(threshold) else {
-        return false;
-    };
-    let deadline = facts.watcher.map_or(stalls_at, |watcher| {
-        watcher.deadline(times.reference(), stalls_at)
-    });
-    now > deadline
+    let stalls_at = times.stalls_at(facts.threshold(command, step));
+    stalls_at.is_some_and(|stalls_at| now > facts.deadline(times.reference(), stalls_at))
 }
 
-fn unmarked_stall(step: &Step) -> Option<Stall> {
-    let stall = current_stall(step)?;
-    (step.work()?.stall_marked != Some(stall.since)).then_some(stall)
+/// Whether the plan was marked for the step's current stall.
+fn is_marked(step: &Step) -> bool {
+    step.work()
+        .is_some_and(|work| work.stall_marked == Some(step.timestamp().reference()))
+}
+
+/// Whether no agent works on the plan since the step's threshold.
+fn is_idle(
+    facts: &Facts<'_>,
+    command: &HandleStalls,
+    stalled: &[&Step],
+    step: &Step,
+    now: Timestamp,
+) -> bool {
+    let in_progress = usize::try_from(facts.plan.counts.in_progress).unwrap_or(usize::MAX);
+    let idle_at = facts.changed_at.checked_add(facts.threshold(command, step));
+    stalled.len() == in_progress
+        && idle_at.is_some_and(|idle_at| now > facts.deadline(facts.changed_at, idle_at))
 }
 
 fn current_stall(step: &Step) -> Option<Stall> {

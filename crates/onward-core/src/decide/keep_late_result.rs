@@ -1,9 +1,15 @@
 //! Records that a rejected result is stored as an artifact. The plan does not change, so the
 //! command is allowed in every status. [`Command::late_result`](crate::Command::late_result)
 //! returns the content to store.
+//!
+//! The holder of a claim whose input was invalid corrects it and submits again. The step remembers
+//! the artifact until then; the accepted result supersedes it.
 
 use crate::command::KeepLateResult;
 use crate::event::Event;
+use crate::id::ClaimToken;
+use crate::refusal::Code;
+use crate::step::Step;
 
 /// The event to record.
 pub fn decide(command: &KeepLateResult) -> Vec<Event> {
@@ -11,10 +17,24 @@ pub fn decide(command: &KeepLateResult) -> Vec<Event> {
         step,
         artifact,
         rejection,
+        attempt,
     } = *command;
     vec![Event::LateResultKept {
         step,
         artifact,
         rejection,
+        attempt,
     }]
+}
+
+/// The step's current attempt, if the caller holds it and can correct the rejected input. A missing
+/// token counts as the current one, as for a result.
+pub fn correctable_attempt(
+    step: &Step,
+    token: Option<&ClaimToken>,
+    rejection: Code,
+) -> Option<u32> {
+    let claim = &step.work()?.claim;
+    let is_holder = token.is_none_or(|token| *token == claim.token);
+    (rejection == Code::InvalidInput && is_holder).then_some(claim.attempt)
 }

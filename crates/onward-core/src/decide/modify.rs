@@ -21,7 +21,7 @@ use super::check::Check;
 use super::claim;
 use super::draft::Draft;
 use super::resolve;
-use crate::command::{ActionSpec, Modification, ModifyPlan, StepRef};
+use crate::command::{ActionSpec, Modification, ModifyPlan};
 use crate::event::{Event, ResumedBy};
 use crate::plan::{PlanHead, PlanStatus};
 use crate::refusal::Refusal;
@@ -32,11 +32,9 @@ pub use facts::{Facts, Needs};
 /// The facts that this modification needs.
 pub fn needs(modification: &Modification, plan: &PlanHead) -> Needs {
     match modification {
-        Modification::AddSteps {
-            steps,
-            insert_after,
-        } => Needs {
-            orders: add_steps::insertion(plan, steps, *insert_after).existing_orders(steps),
+        Modification::AddSteps { steps, .. } => Needs {
+            orders: resolve::existing_orders(plan.counts.total(), steps),
+            ids: resolve::existing_ids(steps),
             fresh: steps.iter().map(|step| step.id).collect(),
             ..Needs::default()
         },
@@ -56,14 +54,8 @@ pub fn needs(modification: &Modification, plan: &PlanHead) -> Needs {
             ..Needs::default()
         },
         Modification::AddBranch { branch } => Needs {
-            orders: resolve::branch_orders(branch),
-            target: match &branch.action {
-                ActionSpec::SkipTo(StepRef::Id(id)) => Some(*id),
-                ActionSpec::SkipTo(StepRef::Order(_))
-                | ActionSpec::Continue
-                | ActionSpec::AddSteps(_)
-                | ActionSpec::Fail { .. } => None,
-            },
+            orders: resolve::branch_orders(plan.counts.total(), branch),
+            ids: resolve::branch_ids(branch),
             fresh: match &branch.action {
                 ActionSpec::AddSteps(steps) => steps.iter().map(|step| step.id).collect(),
                 ActionSpec::Continue | ActionSpec::SkipTo(_) | ActionSpec::Fail { .. } => {

@@ -1,8 +1,7 @@
 //! Resolves an author's input (orders, CEL source) to a plan's data (ids, parsed conditions).
 //!
-//! Orders refer to the plan after the insertion. If `count` steps are inserted after order `after`,
-//! orders up to `after` are existing steps, the next `count` orders are the new steps, and later
-//! orders are existing steps again, shifted by `count`.
+//! Orders refer to the plan before the insertion, whatever its position. New steps count on from the
+//! last existing step: in a plan of 5 steps, the first new step is 6.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,60 +38,57 @@ impl ReferencedStep {
 /// The steps that a command references by order. A missing order does not exist.
 pub type OrderFacts = BTreeMap<u32, ReferencedStep>;
 
-/// The position and number of inserted steps.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Insertion {
-    /// The order of the step before them.
-    pub(super) after: u32,
-    /// The number of steps.
-    pub(super) count: u32,
-}
+/// The steps that a command references by id. A missing id does not exist.
+pub type IdFacts = BTreeMap<StepId, ReferencedStep>;
 
 enum Target {
-    /// An existing step, by its order before the insertion.
+    /// An existing step, by its order.
     Existing(u32),
     /// A new step, by its index.
     New(usize),
 }
 
-impl Insertion {
-    pub(super) fn new(after: u32, specs: &[StepSpec]) -> Self {
-        Self {
-            after,
-            count: u32::try_from(specs.len()).unwrap_or(u32::MAX),
-        }
+/// The step with this order, if new steps are added to a plan with `total` steps.
+fn target(total: u32, order: u32) -> Target {
+    match order.checked_sub(total.saturating_add(1)) {
+        None => Target::Existing(order),
+        Some(index) => Target::New(usize::try_from(index).unwrap_or(usize::MAX)),
     }
+}
 
-    fn target(self, order: u32) -> Target {
-        if order <= self.after {
-            Target::Existing(order)
-        } else if order - self.after <= self.count {
-            Target::New((order - self.after - 1) as usize)
-        } else {
-            Target::Existing(order - self.count)
-        }
-    }
+/// The orders of existing steps that these specs reference.
+pub(super) fn existing_orders(total: u32, specs: &[StepSpec]) -> BTreeSet<u32> {
+    let referenced = specs.iter().flat_map(|spec| spec.depends_on.iter());
+    referenced
+        .copied()
+        .filter(|order| *order <= total)
+        .collect()
+}
 
-    /// The orders of existing steps that these specs reference.
-    pub(super) fn existing_orders(self, specs: &[StepSpec]) -> BTreeSet<u32> {
-        let referenced = specs.iter().flat_map(|spec| spec.depends_on.iter());
-        referenced
-            .filter_map(|order| match self.target(*order) {
-                Target::Existing(order) => Some(order),
-                Target::New(_) => None,
-            })
-            .collect()
-    }
+/// The ids of existing steps that these specs reference.
+pub(super) fn existing_ids(specs: &[StepSpec]) -> BTreeSet<StepId> {
+    let referenced = specs.iter().flat_map(|spec| spec.depends_on_ids.iter());
+    referenced.copied().collect()
+}
+
+/// The existing steps to which new steps are added.
+pub(super) struct ExistingSteps<'a> {
+    /// Their number.
+    pub(super) total: u32,
+    /// Looks up a step by order.
+    pub(super) by_order: &'a dyn Fn(u32) -> Option<ReferencedStep>,
+    /// Looks up a step by id.
+    pub(super) by_id: &'a dyn Fn(StepId) -> Option<ReferencedStep>,
 }
 
 /// The new steps with their dependencies as ids. Rejects orders that do not exist and dependency
 /// cycles.
 pub(super) fn steps(
     specs: &[StepSpec],
-    insertion: Insertion,
-    existing: impl Fn(u32) -> Option<StepId>,
+    existing: &ExistingSteps<'_>,
 ) -> Result<Vec<NewStep>, Refusal> {
-    let referenced: usize = specs.iter().map(|spec| spec.depends_on.len()).sum();
+    let count = |spec: &StepSpec| spec.depends_on.len() + spec.depends_on_ids.len();
+    let referenced: usize = specs.iter().map(count).sum();
     if referenced > MAX_DEPENDENCIES {
         return Err(Refusal::LimitExceeded {
             what: "dependencies",
@@ -100,31 +96,36 @@ pub(super) fn steps(
             actual: referenced,
         });
     }
+    let first = existing.total.saturating_add(1);
     let mut new_dependencies = vec![Vec::new(); specs.len()];
     let mut steps = Vec::with_capacity(specs.len());
-    for (spec, (order, waits_for)) in specs
-        .iter()
-        .zip((insertion.after.saturating_add(1)..).zip(&mut new_dependencies))
-    {
-        let mut depends_on = Vec::with_capacity(spec.depends_on.len());
+    for (spec, (order, waits_for)) in specs.iter().zip((first..).zip(&mut new_dependencies)) {
+        let mut depends_on = Vec::with_capacity(count(spec));
         let mut seen = BTreeSet::new();
+        let unknown = |needed: StepRef| {
+            Refusal::InvalidDependency(BadDependency::Unknown {
+                step: order,
+                needed,
+            })
+        };
         for referenced in &spec.depends_on {
-            if !seen.insert(*referenced) {
-                continue;
-            }
-            let unknown = || {
-                Refusal::InvalidDependency(BadDependency::Unknown {
-                    step: order,
-                    order: *referenced,
-                })
-            };
-            depends_on.push(match insertion.target(*referenced) {
-                Target::Existing(order) => existing(order).ok_or_else(unknown)?,
-                Target::New(index) => {
+            let id = match target(existing.total, *referenced) {
+                Target::Existing(order) => (existing.by_order)(order).map(|step| step.id),
+                Target::New(index) => specs.get(index).map(|spec| {
                     waits_for.push(index);
-                    specs.get(index).map(|spec| spec.id).ok_or_else(unknown)?
-                }
-            });
+                    spec.id
+                }),
+            };
+            let id = id.ok_or_else(|| unknown(StepRef::Order(*referenced)))?;
+            if seen.insert(id) {
+                depends_on.push(id);
+            }
+        }
+        for id in &spec.depends_on_ids {
+            (existing.by_id)(*id).ok_or_else(|| unknown(StepRef::Id(*id)))?;
+            if seen.insert(*id) {
+                depends_on.push(*id);
+            }
         }
         steps.push(NewStep {
             id: spec.id,
@@ -136,15 +137,15 @@ pub(super) fn steps(
             max_attempts: spec.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS),
         });
     }
+    for waits_for in &mut new_dependencies {
+        waits_for.sort_unstable();
+        waits_for.dedup();
+    }
     match cycle(&new_dependencies) {
         None => Ok(steps),
         Some(indexes) => {
-            let order = |index: usize| {
-                insertion
-                    .after
-                    .saturating_add(1)
-                    .saturating_add(u32::try_from(index).unwrap_or(u32::MAX))
-            };
+            let order =
+                |index: usize| first.saturating_add(u32::try_from(index).unwrap_or(u32::MAX));
             let orders = indexes.into_iter().map(order).collect();
             Err(Refusal::InvalidDependency(BadDependency::Cycle(orders)))
         }
@@ -198,31 +199,20 @@ fn cycle(waits_for: &[Vec<usize>]) -> Option<Vec<usize>> {
     }
 }
 
-/// The steps that a branch may reference.
-pub(super) struct BranchFacts<'a> {
-    /// The step before the branch.
-    pub(super) after: Option<ReferencedStep>,
-    /// The number of steps in the plan.
-    pub(super) total: u32,
-    /// Looks up an existing step by order.
-    pub(super) existing: &'a dyn Fn(u32) -> Option<ReferencedStep>,
-    /// Looks up an existing step by id.
-    pub(super) by_id: &'a dyn Fn(StepId) -> Option<ReferencedStep>,
-}
-
 /// The branch with resolved steps and a parsed condition.
 pub(super) fn branch(
     spec: &BranchSpec,
     path: &str,
-    facts: &BranchFacts<'_>,
+    existing: &ExistingSteps<'_>,
 ) -> Result<Branch, Refusal> {
-    let within = || format!("the order of a step, 1 to {}", facts.total);
-    let after = facts.after.ok_or_else(|| Refusal::InvalidStepReference {
+    let after = (existing.by_order)(spec.after_order);
+    let after = after.ok_or_else(|| Refusal::InvalidStepReference {
         path: format!("{path}.afterStepOrder"),
         actual: format!("order {}", spec.after_order),
-        expected: within(),
+        expected: format!("the order of a step, 1 to {}", existing.total),
     })?;
-    let condition = Condition::parse(&spec.condition).map_err(|why| Refusal::InvalidCondition {
+    let condition = Condition::parse_boolean(&spec.condition);
+    let condition = condition.map_err(|why| Refusal::InvalidCondition {
         path: format!("{path}.conditionExpression"),
         error: why,
     })?;
@@ -236,9 +226,13 @@ pub(super) fn branch(
                 StepRef::Order(order) => (
                     format!("order {order}"),
                     "targetStepOrder",
-                    (facts.existing)(*order),
+                    (existing.by_order)(*order),
                 ),
-                StepRef::Id(id) => (format!("step `{id}`"), "targetStepId", (facts.by_id)(*id)),
+                StepRef::Id(id) => (
+                    format!("step `{id}`"),
+                    "targetStepId",
+                    (existing.by_id)(*id),
+                ),
             };
             let found = found.filter(|target| target.order > after.order);
             let target = found.ok_or_else(|| Refusal::InvalidStepReference {
@@ -248,13 +242,9 @@ pub(super) fn branch(
             })?;
             Action::SkipTo { target: target.id }
         }
-        ActionSpec::AddSteps(specs) => {
-            let insertion = Insertion::new(after.order, specs);
-            let existing = |order| (facts.existing)(order).map(|step| step.id);
-            Action::AddSteps {
-                steps: steps(specs, insertion, existing)?.into(),
-            }
-        }
+        ActionSpec::AddSteps(specs) => Action::AddSteps {
+            steps: steps(specs, existing)?.into(),
+        },
     };
     Ok(Branch {
         id: spec.id,
@@ -265,16 +255,25 @@ pub(super) fn branch(
 }
 
 /// The orders of existing steps that this branch references.
-pub(super) fn branch_orders(spec: &BranchSpec) -> BTreeSet<u32> {
+pub(super) fn branch_orders(total: u32, spec: &BranchSpec) -> BTreeSet<u32> {
     let mut orders = match &spec.action {
         ActionSpec::Continue | ActionSpec::Fail { .. } | ActionSpec::SkipTo(StepRef::Id(_)) => {
             BTreeSet::new()
         }
         ActionSpec::SkipTo(StepRef::Order(order)) => BTreeSet::from([*order]),
-        ActionSpec::AddSteps(specs) => {
-            Insertion::new(spec.after_order, specs).existing_orders(specs)
-        }
+        ActionSpec::AddSteps(specs) => existing_orders(total, specs),
     };
     orders.insert(spec.after_order);
     orders
+}
+
+/// The ids of existing steps that this branch references.
+pub(super) fn branch_ids(spec: &BranchSpec) -> BTreeSet<StepId> {
+    match &spec.action {
+        ActionSpec::Continue | ActionSpec::Fail { .. } | ActionSpec::SkipTo(StepRef::Order(_)) => {
+            BTreeSet::new()
+        }
+        ActionSpec::SkipTo(StepRef::Id(id)) => BTreeSet::from([*id]),
+        ActionSpec::AddSteps(specs) => existing_ids(specs),
+    }
 }

@@ -2,8 +2,10 @@
 //! terminal.
 //!
 //! Two kinds of steps take precedence: a step of the calling session with undelivered feedback from
-//! a reviewer, and, on request, a stalled step, which gets a new attempt. A plan that is terminal or awaits review
-//! assigns no step: the command returns no events, and the plan's status gives the reason.
+//! a reviewer, and, on request, a stalled step, which gets a new attempt. A plan that is terminal or
+//! awaits review assigns no step: the command returns no events, and the plan's status gives the
+//! reason. A stalled plan is resumed only if a step is assigned: otherwise it would count as
+//! executing although no agent works on it.
 
 use super::draft::Draft;
 use super::facts::{NextFacts, StepFacts};
@@ -26,9 +28,14 @@ pub fn decide(
         PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => {
             return Ok(draft.into_events());
         }
-        PlanStatus::Stalled => draft.push(Event::PlanResumed {
-            by: ResumedBy::NextStep,
-        })?,
+        PlanStatus::Stalled => {
+            if !has_step_to_assign(facts, now) {
+                return Ok(draft.into_events());
+            }
+            draft.push(Event::PlanResumed {
+                by: ResumedBy::NextStep,
+            })?;
+        }
         PlanStatus::Planning | PlanStatus::Executing => {}
     }
     // A takeover includes undelivered feedback and creates a new claim.
@@ -47,8 +54,7 @@ pub fn decide(
         return Ok(draft.into_events());
     }
     for step in &facts.stalled {
-        let stalls_at = step.stalls_at(facts.head.stall_threshold);
-        if stalls_at.is_none_or(|stalls_at| now <= stalls_at) {
+        if !is_past_threshold(facts, step, now) {
             continue;
         }
         draft.push(requeue_or_fail(step, RequeueReason::TakenOver)?)?;
@@ -62,6 +68,18 @@ pub fn decide(
         draft.push(claim(step.id(), step.attempt(), command))?;
     }
     draft.finish()
+}
+
+/// Whether the command changes a step: a stalled step without attempts left fails.
+fn has_step_to_assign(facts: &NextFacts, now: Timestamp) -> bool {
+    facts.ready.is_some()
+        || facts.undelivered.is_some()
+        || (facts.stalled.iter()).any(|step| is_past_threshold(facts, step, now))
+}
+
+fn is_past_threshold(facts: &NextFacts, step: &Step, now: Timestamp) -> bool {
+    let stalls_at = step.stalls_at(facts.head.stall_threshold);
+    stalls_at.is_some_and(|stalls_at| now > stalls_at)
 }
 
 /// Claims the ready step in the same commit as `events`, the decision of a command on

@@ -8,7 +8,7 @@ use super::{
     StepStatus, Undelivered, Work,
 };
 use crate::event::{Change, Decision, Event, ReviewAction};
-use crate::id::ReviewId;
+use crate::id::{ArtifactId, ReviewId};
 use crate::stall::Stall;
 use crate::time::Timestamp;
 
@@ -156,11 +156,32 @@ impl Step {
             | Event::PlanResumed { .. }
             | Event::PlanCompleted
             | Event::PlanFailed { .. }
-            | Event::PlanStatusChanged { .. }
-            | Event::LateResultKept { .. } => return Ok(StepChange::None),
+            | Event::PlanStatusChanged { .. } => return Ok(StepChange::None),
+            Event::LateResultKept {
+                artifact, attempt, ..
+            } => return Ok(self.apply_kept(*artifact, *attempt)),
         }
         self.updated_at = at;
         Ok(change)
+    }
+
+    /// Refers to the artifact of an invalid result, if the attempt is still the current one. Not
+    /// activity: the step's time does not change.
+    fn apply_kept(&mut self, artifact: ArtifactId, attempt: Option<u32>) -> StepChange {
+        match &mut self.state {
+            StepState::InProgress(work) | StepState::AwaitingInput { work, .. }
+                if Some(work.claim.attempt) == attempt =>
+            {
+                work.kept = Some(artifact);
+                StepChange::State
+            }
+            StepState::InProgress(_)
+            | StepState::AwaitingInput { .. }
+            | StepState::Pending { .. }
+            | StepState::Completed { .. }
+            | StepState::Skipped { .. }
+            | StepState::Failed { .. } => StepChange::None,
+        }
     }
 
     fn apply_start(&mut self, claim: &Claim, at: Timestamp) -> Result<(), StepApplyError> {
@@ -177,6 +198,7 @@ impl Step {
             last_progress_at: None,
             stall_marked: None,
             undelivered: None,
+            kept: None,
         });
         Ok(())
     }

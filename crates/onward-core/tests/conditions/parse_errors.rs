@@ -118,3 +118,47 @@ fn rejects_invalid_patterns() {
     parse("a.matches('(?i)(insufficient|missing|not enough) (evidence|sources|data)')");
     parse(r"a.matches(r'^[\w.+-]+@[\w-]+\.[a-z]{2,}$') && a.matches(r'^\d{4}-\d{2}-\d{2}')");
 }
+
+#[test]
+fn rejects_conditions_that_are_never_a_boolean() {
+    for source in [
+        "1 + 1",
+        "'text'",
+        "result.summary + 'x'",
+        "confidence",
+        "resultSummary",
+        "result",
+        "plan.progress",
+        "size(result.sources)",
+        "[true]",
+        "{'a': true}",
+        "null",
+        "-confidence",
+        "!1",
+        "true && 1",
+        "1 || 'a'",
+        "result.ok ? 1 : 'no'",
+        "result.sources.map(s, s.ok)",
+    ] {
+        let error = Condition::parse_boolean(source).expect_err(source);
+        assert_eq!((error.line, error.column), (1, 1), "{source}");
+        assert!(Condition::parse(source).is_ok(), "{source}");
+    }
+    for source in [
+        "true",
+        "false",
+        "result.ok",
+        "ok",
+        "result['ok']",
+        "!ok",
+        "ok || 1",
+        "confidence > 0.5",
+        "has(result.a)",
+        "result.sources.all(s, s.ok)",
+        "dyn(result.ok)",
+        "ok ? true : result.other",
+        "1 in result.list",
+    ] {
+        assert!(Condition::parse_boolean(source).is_ok(), "{source}");
+    }
+}

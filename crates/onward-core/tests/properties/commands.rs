@@ -240,7 +240,7 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         6 => {
             let after = rng.order_below(total + 1);
             Modification::AddSteps {
-                steps: plans::steps_to_insert(state.ids(), rng, after, total),
+                steps: plans::steps_to_insert(state.ids(), rng, total),
                 insert_after: Some(after).filter(|after| *after != total || rng.one_in(2)),
             }
         }
@@ -324,6 +324,7 @@ fn record(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
             step: step_with(state, rng, &StepStatus::ALL),
             artifact: state.ids().artifact(),
             rejection: Code::ClaimSuperseded,
+            attempt: None,
         }),
     }
 }

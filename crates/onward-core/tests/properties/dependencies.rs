@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use onward_core::command::{CreatePlan, StepSpec};
+use onward_core::command::{CreatePlan, StepRef, StepSpec};
 use onward_core::decide::create;
 use onward_core::event::Change;
 use onward_core::id::{PlanId, StepId};
@@ -93,7 +93,10 @@ proptest! {
                     prop_assert_eq!(actual, expected);
                 }
             }
-            Err(Refusal::InvalidDependency(BadDependency::Unknown { step, order })) => {
+            Err(Refusal::InvalidDependency(BadDependency::Unknown {
+                step,
+                needed: StepRef::Order(order),
+            })) => {
                 prop_assert!(!exists(&graph, order), "order {} exists", order);
                 prop_assert!(
                     dependencies(&graph, step).contains(&order),

@@ -116,6 +116,7 @@ fn record(state: &mut WalkState, rng: &mut Rng<'_>, step: StepId) -> Command {
             step,
             artifact: state.ids().artifact(),
             rejection: rng.pick(&Code::ALL).copied().unwrap_or(Code::Conflict),
+            attempt: None,
         }),
         2 => Command::ResumeSession(ResumeSession {
             session: SessionId::new(text(rng)),

@@ -66,22 +66,16 @@ fn some_orders(rng: &mut Rng<'_>, first: u32, count: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Steps to insert after the step at order `after` in a plan of `total` steps. They may depend on
-/// earlier steps, on each other and on later steps.
-pub(crate) fn steps_to_insert(
-    ids: &mut IdSource,
-    rng: &mut Rng<'_>,
-    after: u32,
-    total: u32,
-) -> Vec<StepSpec> {
+/// Steps to insert into a plan of `total` steps. They may depend on existing steps and on each other.
+pub(crate) fn steps_to_insert(ids: &mut IdSource, rng: &mut Rng<'_>, total: u32) -> Vec<StepSpec> {
     let count = 1 + rng.order_below(2);
     (1..=count)
         .map(|index| {
             let mut step = spec(ids, rng);
             step.depends_on = if rng.one_in(4) {
-                some_orders(rng, after + count + 1, total.saturating_sub(after))
+                some_orders(rng, total + 1, index - 1)
             } else {
-                some_orders(rng, 1, after + index - 1)
+                some_orders(rng, 1, total)
             };
             step
         })
@@ -106,7 +100,7 @@ pub(crate) fn branch(
         9 => ActionSpec::Fail {
             reason: rng.one_in(2).then(|| "test reason".to_owned()),
         },
-        _ => ActionSpec::AddSteps(steps_to_insert(ids, rng, after_order, total)),
+        _ => ActionSpec::AddSteps(steps_to_insert(ids, rng, total)),
     };
     BranchSpec {
         id: ids.branch(),

@@ -68,7 +68,7 @@ fn invalid_plan(rng: &mut Rng<'_>) -> CreatePlan {
                 action: match rng.below(3) {
                     0 => ActionSpec::SkipTo(StepRef::Order(order)),
                     1 => ActionSpec::SkipTo(StepRef::Id(StepId::from_u128(1))),
-                    _ => ActionSpec::AddSteps(plans::steps_to_insert(&mut ids, rng, 1, 3)),
+                    _ => ActionSpec::AddSteps(plans::steps_to_insert(&mut ids, rng, 3)),
                 },
             }),
         }

@@ -34,6 +34,7 @@ fn records_skills_and_late_results_of_a_terminal_plan() {
         step: id(1),
         artifact: ArtifactId::from_u128(5),
         rejection: Code::PlanIsTerminal,
+        attempt: None,
     };
     assert_eq!(
         harness.run(&Command::KeepLateResult(kept)),

@@ -1,6 +1,6 @@
 //! Order and dependencies: which step is assigned next, and which dependencies are rejected.
 
-use onward_core::command::{ActionSpec, Modification};
+use onward_core::command::{ActionSpec, Modification, StepRef};
 use onward_core::decide::{OpenDependencies, create};
 use onward_core::refusal::BadDependency;
 use onward_core::{PlanStatus, Refusal};
@@ -135,11 +135,17 @@ fn rejects_a_long_cycle_without_stack_overflow() {
 fn rejects_a_dependency_on_an_unknown_order() {
     assert_eq!(
         invalid_dependency(&[&[], &[0]]),
-        BadDependency::Unknown { step: 2, order: 0 }
+        BadDependency::Unknown {
+            step: 2,
+            needed: StepRef::Order(0)
+        }
     );
     assert_eq!(
         invalid_dependency(&[&[3], &[]]),
-        BadDependency::Unknown { step: 1, order: 3 }
+        BadDependency::Unknown {
+            step: 1,
+            needed: StepRef::Order(3)
+        }
     );
 }
 
@@ -153,12 +159,12 @@ fn deduplicates_dependencies() {
 }
 
 #[test]
-fn dependencies_of_added_steps_refer_to_the_resulting_orders() {
+fn dependencies_of_added_steps_refer_to_the_orders_before_the_insertion() {
     let mut harness = Harness::with_steps(2);
     let (mut first, mut second) = (spec(8), spec(9));
-    // Two steps are inserted between 1 and 2; the former step 2 becomes step 4.
-    first.depends_on = vec![4];
-    second.depends_on = vec![1, 2];
+    // Two steps are inserted between 1 and 2; the first of them is 3.
+    first.depends_on = vec![2];
+    second.depends_on = vec![1, 3];
     harness.run(&modify(Modification::AddSteps {
         steps: vec![first, second],
         insert_after: Some(1),
@@ -168,6 +174,32 @@ fn dependencies_of_added_steps_refer_to_the_resulting_orders() {
     assert_eq!(
         harness.plan.step(id(9)).unwrap().spec.depends_on,
         [id(1), id(8)]
+    );
+}
+
+#[test]
+fn added_steps_can_depend_on_steps_by_id() {
+    let mut harness = Harness::with_steps(3);
+    let mut added = spec(8);
+    added.depends_on = vec![2];
+    added.depends_on_ids = vec![id(3), id(2)];
+    harness.run(&modify(Modification::AddSteps {
+        steps: vec![added],
+        insert_after: Some(0),
+    }));
+    assert_eq!(
+        harness.plan.step(id(8)).unwrap().spec.depends_on,
+        [id(2), id(3)]
+    );
+    let mut unknown = spec(9);
+    unknown.depends_on_ids = vec![id(7)];
+    let unknown = modify(Modification::AddSteps {
+        steps: vec![unknown],
+        insert_after: None,
+    });
+    assert_eq!(
+        harness.rejection_code(&unknown),
+        onward_core::Code::InvalidDependency
     );
 }
 
@@ -190,8 +222,8 @@ fn added_steps_can_depend_on_completed_steps() {
 fn steps_added_by_a_branch_can_depend_on_each_other_and_on_existing_steps() {
     let mut command = create_plan(2);
     let (mut first, mut second) = (spec(8), spec(9));
-    first.depends_on = vec![3];
-    second.depends_on = vec![4];
+    first.depends_on = vec![4];
+    second.depends_on = vec![2];
     command.branches.push(branch(
         1,
         1,
@@ -199,7 +231,7 @@ fn steps_added_by_a_branch_can_depend_on_each_other_and_on_existing_steps() {
         ActionSpec::AddSteps(vec![first, second]),
     ));
     let created = create::decide(&command);
-    // 3 is the second inserted step, 4 the former step 2.
+    // 4 is the second inserted step.
     assert!(created.is_ok(), "{created:?}");
     let mut harness = Harness::new(command).started();
     let command = harness.submit(1, None);

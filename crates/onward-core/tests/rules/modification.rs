@@ -163,7 +163,7 @@ fn rejects_the_removal_of_a_skip_target_or_dependency() {
 fn rejects_the_removal_of_a_dependency_of_steps_a_branch_would_add() {
     let mut command = create_plan(2);
     let mut added = spec(9);
-    added.depends_on = vec![3];
+    added.depends_on = vec![2];
     command.branches = vec![branch(7, 1, "true", ActionSpec::AddSteps(vec![added]))];
     assert_eq!(
         Harness::new(command).rejection_code(&remove(2)),
@@ -177,17 +177,6 @@ fn removing_the_last_open_step_completes_the_plan() {
     let submit = harness.submit(1, None);
     harness.run(&submit);
     assert_eq!(harness.run(&remove(2)), ["plan_modified", "plan_completed"]);
-}
-
-#[test]
-fn a_plan_without_steps_is_planning_and_assigns_nothing() {
-    let mut harness = Harness::with_steps(1);
-    harness.run(&remove(1));
-    assert_eq!(harness.status(), PlanStatus::Planning);
-    assert_eq!(harness.claim_next(), None);
-    assert_eq!(harness.status(), PlanStatus::Planning);
-    harness.run(&add(&[2], None));
-    assert_eq!(harness.claim_next().unwrap().0, 1);
 }
 
 #[test]
@@ -395,6 +384,24 @@ fn rejects_added_steps_with_duplicate_ids() {
         harness.rejection_code(&add(&[9, 9], None)),
         Code::InvalidInput
     );
+}
+
+#[test]
+fn rejects_the_removal_of_the_only_step() {
+    let mut harness = Harness::with_steps(2);
+    assert_eq!(harness.run(&remove(1)), ["plan_modified"]);
+    assert_eq!(harness.rejection_code(&remove(2)), Code::StepNotRemovable);
+}
+
+#[test]
+fn an_incomplete_list_names_the_wrong_id() {
+    let mut harness = Harness::with_steps(2);
+    let steps = vec![id(1), id(77)];
+    let refusal = harness.expect_rejection(&modify(Modification::ReorderSteps { steps }));
+    for wrong in [id(77), id(2)] {
+        let message = refusal.to_string();
+        assert!(message.contains(&wrong.to_string()), "{message}");
+    }
 }
 
 #[test]

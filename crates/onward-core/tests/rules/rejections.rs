@@ -38,7 +38,7 @@ fn an_illegal_transition_reports_status_cause_and_hint() {
         cause: PlanCause::RequestReview,
     };
     assert_eq!(refusal, Refusal::IllegalPlanTransition(expected));
-    for call in ["`get_next_step`", "`report_step_progress`"] {
+    for call in ["{get_next_step}", "{report_step_progress}"] {
         assert!(refusal.hint().contains(call), "{}", refusal.hint());
     }
 }

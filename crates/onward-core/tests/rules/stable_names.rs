@@ -322,6 +322,7 @@ fn every_event_has_a_stable_name_and_action() {
                 step,
                 artifact: ArtifactId::from_u128(1),
                 rejection: Code::ClaimSuperseded,
+                attempt: None,
             },
             "late_result_kept",
         ),

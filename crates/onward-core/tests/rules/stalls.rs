@@ -179,6 +179,28 @@ fn each_stall_marks_the_plan_once_even_after_a_resume() {
 }
 
 #[test]
+fn marks_a_resumed_plan_again_if_no_agent_works_on_it() {
+    let mut harness = Harness::with_steps(2).stalled();
+    assert_eq!(harness.claim_next().unwrap().0, 2);
+    harness.advance(20 * MINUTE);
+    let submit = harness.submit(2, None);
+    harness.run(&submit);
+    assert_eq!(harness.status(), PlanStatus::Executing);
+    harness.advance(30 * MINUTE);
+    assert!(harness.run(&sweep()).is_empty());
+    harness.advance(Duration::from_millis(1));
+    assert_eq!(harness.run(&sweep()), ["plan_stalled"]);
+    assert_eq!(harness.status(), PlanStatus::Stalled);
+}
+
+#[test]
+fn a_stalled_plan_without_a_step_to_assign_stays_stalled() {
+    let mut harness = Harness::with_steps(1).stalled();
+    assert_eq!(harness.claim_next(), None);
+    assert_eq!(harness.status(), PlanStatus::Stalled);
+}
+
+#[test]
 fn one_dead_agent_does_not_stop_another_repeatedly() {
     let mut harness = Harness::with_steps(4).stalled();
     for step in 2..=4 {
@@ -353,6 +375,7 @@ fn the_monitor_waits_one_grace_period_after_a_sleep() {
         let facts = handle_stalls::Facts {
             plan: harness.plan.head(),
             in_progress: &steps,
+            changed_at: harness.plan.updated_at(),
             watcher: Some(watcher),
         };
         !handle_stalls::decide(&facts, &HandleStalls::default(), harness.now)

@@ -235,6 +235,50 @@ impl Engine {
         })
     }
 
+    /// The caller's tenant and its settings.
+    pub async fn tenant(&self, caller: &Caller) -> Result<Tenant, Error> {
+        caller.allow(Permission::Read)?;
+        let tenant = self.store.read(&caller.tenant, |tx| {
+            Box::pin(async { Tenants(tx).own_tenant().await })
+        });
+        let tenant = tenant.await?;
+        tenant.ok_or_else(|| tenant_not_found(&caller.tenant))
+    }
+
+    /// Changes whether agents decide reviews in the caller's tenant. The tenant's log records the
+    /// change. Calls that have started keep the previous setting.
+    pub async fn set_agents_decide_reviews(
+        &self,
+        caller: &Caller,
+        agents_decide_reviews: bool,
+    ) -> Result<Tenant, Error> {
+        caller.allow(Permission::ManageTenant)?;
+        let at = self.now();
+        let line = LogLine {
+            id: self.ids.ordered_id(at),
+            at,
+            actor: caller.actor(),
+            action: "tenant_changed".to_owned(),
+            details: json!({ "agentsDecideReviews": agents_decide_reviews }),
+        };
+        let tenant = self.store.write(&caller.tenant, move |tx| {
+            let line = line.clone();
+            Box::pin(async move {
+                let mut tenant = match Tenants(tx).own_tenant().await? {
+                    Some(tenant) => tenant,
+                    None => return Err(tenant_not_found(tx.tenant())),
+                };
+                if tenant.agents_decide_reviews != agents_decide_reviews {
+                    Tenants(tx).change_tenant(agents_decide_reviews);
+                    Tenants(tx).log_line(&line);
+                    tenant.agents_decide_reviews = agents_decide_reviews;
+                }
+                Ok::<Tenant, Error>(tenant)
+            })
+        });
+        tenant.await
+    }
+
     /// All tenants. For the server's operator.
     pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
         let no_tenant = Arc::from("");

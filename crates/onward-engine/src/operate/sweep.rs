@@ -11,6 +11,7 @@ use std::time::Duration;
 use onward_core::command::HandleStalls;
 use onward_core::decide::handle_stalls;
 use onward_core::finding::Finding;
+use onward_core::policy::{OnStall, stall_threshold};
 use onward_core::transition::Due;
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{Command, PlanHead, PlanId, PlanStatus, Step, Timestamp};
@@ -21,7 +22,7 @@ use crate::agent::tool_calls::{RETRY_AFTER, RecoveryReport};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::run::{CommandContext, CommandOutcome, Target, run};
+use crate::run::{CommandContext, CommandOutcome, Target, changed_at, run};
 
 /// Number of plans per query.
 const BATCH_SIZE: u32 = 256;
@@ -65,7 +66,12 @@ impl Engine {
                 match self.check_plan(&plan, *watcher, now).await {
                     Ok(true) => round.changed.push((plan.tenant, plan.plan)),
                     Ok(false) => {}
-                    Err(error @ Error::Store(onward_store::Error::Unavailable { .. })) => {
+                    Err(
+                        error @ Error::Store(
+                            onward_store::Error::Unavailable { .. }
+                            | onward_store::Error::Overloaded(_),
+                        ),
+                    ) => {
                         return Err(error);
                     }
                     // One damaged plan must not prevent checks of the others.
@@ -245,6 +251,8 @@ async fn add_stall_notifications(
     let facts = handle_stalls::Facts {
         plan: &head,
         in_progress: &in_progress,
+        // No notification depends on it.
+        changed_at: ctx.now,
         watcher: ctx.watcher.as_ref(),
     };
     for stall in handle_stalls::notifiable_stalls(&facts, &HandleStalls::default(), ctx.now) {
@@ -275,7 +283,31 @@ async fn next_check_at(
         (spared_until >= now).then(|| spared_until.next())
     });
     let next = Steps(tx).next_stall_at(head.id, now).await?;
-    Ok(spared.chain(next.map(Timestamp::next)).min())
+    let idle = idle_check_at(tx, head, stalled, now).await?;
+    Ok(spared.chain(next.map(Timestamp::next)).chain(idle).min())
+}
+
+/// When a resumed plan whose steps are stalled may have been idle for long enough to be marked
+/// again. While another agent works on it, it is checked once per threshold.
+async fn idle_check_at(
+    tx: &mut Tx,
+    head: &PlanHead,
+    stalled: &[Step],
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Error> {
+    let is_resumed = head.status() == PlanStatus::Executing && head.on_stall == OnStall::Mark;
+    let thresholds = stalled.iter().filter(|step| step.work().is_some());
+    let thresholds = thresholds
+        .map(|step| stall_threshold(None, step.spec.stall_threshold, head.stall_threshold));
+    let Some(threshold) = thresholds.min().filter(|_| is_resumed) else {
+        return Ok(None);
+    };
+    let changed_at = changed_at(tx, head.id, now).await?;
+    let idle_at = changed_at.checked_add(threshold);
+    let idle_at = idle_at.filter(|idle_at| *idle_at >= now);
+    Ok(idle_at
+        .or_else(|| now.checked_add(threshold))
+        .map(Timestamp::next))
 }
 
 /// Sleeps. Returns true if stopped.

@@ -39,7 +39,7 @@ impl Engine {
 
     /// Generates a step id.
     pub fn new_step_id(&self) -> StepId {
-        StepId::new(self.ids.ordered_id(self.now()))
+        StepId::new(self.ids.step_id())
     }
 
     /// Generates a branch id.

@@ -3,10 +3,15 @@
 //!
 //! The artifact's id is a hash of its content. Submitting the same rejected result again stores
 //! nothing and returns the same error.
+//!
+//! Invalid input is a draft: its sender corrects it and submits again. Its artifact belongs to no
+//! plan and is not searchable, so that no other agent reads it, and the accepted result of the same
+//! claim deletes it.
 
 use onward_core::command::{KeepLateResult, LateResult};
 use onward_core::decide::With;
-use onward_core::id::ArtifactId;
+use onward_core::decide::keep_late_result::correctable_attempt;
+use onward_core::id::{ArtifactId, ClaimToken};
 use onward_core::role::Permission;
 use onward_core::{Code, Command, PlanId, StepId};
 use onward_store::{Artifact, Artifacts, Facts, Tx};
@@ -27,6 +32,7 @@ impl Engine {
         &self,
         caller: &Caller,
         step: &str,
+        token: Option<ClaimToken>,
         mut content: Value,
         refused: Code,
     ) -> Result<ArtifactId, Error> {
@@ -34,9 +40,11 @@ impl Engine {
         sanitize::value(&mut content);
         let mut requested = step.to_owned();
         sanitize::text(&mut requested);
+        let token = sanitize::token(token);
         let (content, ctx) = (content.to_string(), self.command_context(caller, None));
         let kept = self.store.write(&caller.tenant, move |tx| {
             let (content, requested, ctx) = (content.clone(), requested.clone(), ctx.clone());
+            let token = token.clone();
             Box::pin(async move {
                 let (mut plan, step) = (None, requested.parse().ok());
                 if let Some(step) = step {
@@ -50,6 +58,7 @@ impl Engine {
                     plan: plan.zip(step),
                     requested,
                     content,
+                    token,
                 };
                 store_artifact(tx, late, refused, &ctx, None).await
             })
@@ -66,6 +75,8 @@ struct LateArtifact {
     /// The step id from the request.
     requested: String,
     content: String,
+    /// The token of the claim, if the caller sent it.
+    token: Option<ClaimToken>,
 }
 
 /// Stores the result of a rejected command, if it has one, and returns its artifact.
@@ -86,6 +97,7 @@ pub(crate) async fn store_rejected(
         plan: plan.map(|plan| (plan, step)),
         requested: step.to_string(),
         content,
+        token: late.token,
     };
     store_artifact(tx, late, refused, ctx, commit_seq)
         .await
@@ -104,28 +116,39 @@ async fn store_artifact(
         plan,
         requested,
         content,
+        token,
     } = late;
     if Artifacts(tx).artifact(id).await?.is_some() {
         return Ok(id);
     }
-    Artifacts(tx).keep(&Artifact {
+    let is_draft = refused == Code::InvalidInput;
+    let owner = plan.filter(|_| !is_draft);
+    let artifact = Artifact {
         id,
-        plan: plan.map(|(plan, _)| plan),
-        step: plan.map(|(_, step)| step),
+        plan: owner.map(|(plan, _)| plan),
+        step: owner.map(|(_, step)| step),
         kind: "late_result".to_owned(),
         title: format!("Late result for step {requested}"),
         content,
         source_url: None,
         metadata: json!({ "stepId": requested, "refused": refused.as_str() }),
         created_at: ctx.now,
-    });
+    };
+    if is_draft {
+        Artifacts(tx).keep_unlisted(&artifact);
+    } else {
+        Artifacts(tx).keep(&artifact);
+    }
     if let Some((plan, step)) = plan {
-        let kept = KeepLateResult {
+        let facts = Facts(tx).step(step, With::Head).await?;
+        let attempt =
+            facts.and_then(|facts| correctable_attempt(&facts.step, token.as_ref(), refused));
+        let kept = Command::from(KeepLateResult {
             step,
             artifact: id,
             rejection: refused,
-        };
-        let kept = Command::from(kept);
+            attempt,
+        });
         match run(tx, Target::Plan(plan), &kept, ctx, commit_seq).await? {
             CommandOutcome::Applied(_) | CommandOutcome::NotFound => {}
             CommandOutcome::Rejected { refusal, .. } => return Err(refusal.into()),

@@ -1,5 +1,7 @@
 //! Paginated lists of plans, steps and open reviews, single objects, and lookup by id prefix.
 
+use std::collections::BTreeMap;
+
 use onward_core::branch::Branch;
 use onward_core::id::{OutputId, ReviewId};
 use onward_core::role::Permission;
@@ -52,6 +54,8 @@ pub struct PlanPage {
 pub struct StepPage {
     /// In their order.
     pub steps: Vec<StepLine>,
+    /// The orders of the steps that each of them depends on.
+    pub depends_on: BTreeMap<StepId, Vec<u32>>,
     /// Order after which the next page begins, if there is one.
     pub next: Option<u32>,
 }
@@ -116,7 +120,12 @@ impl Engine {
                 let full = steps.len() > usize::try_from(limit).unwrap_or(usize::MAX);
                 steps.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
                 let next = steps.last().map(|last| last.order).filter(|_| full);
-                Ok::<StepPage, Error>(StepPage { steps, next })
+                let depends_on = Steps(tx).dependency_orders(plan, &steps).await?;
+                Ok::<StepPage, Error>(StepPage {
+                    steps,
+                    depends_on,
+                    next,
+                })
             })
         });
         page.await

@@ -1,5 +1,6 @@
 //! Modifies a plan's list of steps and branches, or one of its steps.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use onward_core::PlanId;
@@ -25,6 +26,8 @@ pub struct Modified {
     pub head: PlanHead,
     /// All steps; for a long plan, the affected steps.
     pub steps: Vec<StepLine>,
+    /// The orders of the steps that each of them depends on.
+    pub depends_on: BTreeMap<StepId, Vec<u32>>,
     /// Number of steps not included.
     pub omitted: u32,
 }
@@ -64,16 +67,18 @@ impl Engine {
                         .step_lines(plan, Which::All, 0, MAX_LISTED)
                         .await?
                 };
-                Ok((done, lines))
+                let depends_on = Steps(tx).dependency_orders(plan, &lines).await?;
+                Ok((done, lines, depends_on))
             })
         });
-        let (done, steps) = modified.await?;
+        let (done, steps, depends_on) = modified.await?;
         self.sweep_waker.wake_by(done.due);
         let listed = u32::try_from(steps.len()).unwrap_or(u32::MAX);
         let omitted = done.head.counts.total().saturating_sub(listed);
         Ok(Modified {
             head: done.head,
             steps,
+            depends_on,
             omitted,
         })
     }

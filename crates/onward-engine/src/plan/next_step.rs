@@ -106,6 +106,8 @@ pub struct StepInProgress {
     pub elapsed: Duration,
     /// Whether the step has exceeded its threshold.
     pub stalled: bool,
+    /// When the step counts as stalled if nothing happens.
+    pub stalls_at: Option<Timestamp>,
     /// The session that holds the claim, if the agent reported one.
     pub session: Option<SessionId>,
 }
@@ -117,6 +119,7 @@ impl StepInProgress {
             order: line.order,
             elapsed: now.since(last_activity_at(line)),
             stalled: line.stalls_at.is_some_and(|at| now > at),
+            stalls_at: line.stalls_at,
             session: line.session.clone(),
         }
     }

@@ -4,7 +4,7 @@ use onward_core::command::{HandleStalls, ModifyPlan, ResumeSession, StartNext};
 use onward_core::decide::{self, Outcome, With};
 use onward_core::id::SessionId;
 use onward_core::{Command, Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
-use onward_store::{Facts, Tx};
+use onward_store::{Facts, Plans, Tx};
 
 use super::command::{CommandContext, Target};
 use crate::error::Error;
@@ -65,8 +65,13 @@ pub(super) async fn evaluate(
             Ok(head.map(|head| evaluate_head(Ok(decide::log_skill::decide(command)), head)))
         }
         (Target::Plan(plan), Command::KeepLateResult(command)) => {
-            let head = Facts(tx).plan(plan).await?;
-            Ok(head.map(|head| evaluate_head(Ok(decide::keep_late_result::decide(command)), head)))
+            let events = Ok(decide::keep_late_result::decide(command));
+            if command.attempt.is_none() {
+                let head = Facts(tx).plan(plan).await?;
+                return Ok(head.map(|head| evaluate_head(events, head)));
+            }
+            let facts = Facts(tx).step(command.step, With::Head).await?;
+            Ok(facts.map(|facts| Evaluation::new(facts.head, vec![facts.step], events)))
         }
         (Target::Step(step), command) => evaluate_step(tx, step, command, None, ctx.now).await,
         (Target::Plan(_), _) => Ok(None),
@@ -233,10 +238,21 @@ async fn handle_stalls(
     let facts = decide::handle_stalls::Facts {
         plan: &head,
         in_progress: &in_progress,
+        changed_at: changed_at(tx, plan, ctx.now).await?,
         watcher: ctx.watcher.as_ref(),
     };
     let events = decide::handle_stalls::decide(&facts, command, ctx.now);
     Ok(Some(Evaluation::new(head, steps, events)))
+}
+
+/// When the plan last changed.
+pub(crate) async fn changed_at(
+    tx: &mut Tx,
+    plan: PlanId,
+    now: Timestamp,
+) -> Result<Timestamp, Error> {
+    let sheet = Plans(tx).sheet(plan).await?;
+    Ok(sheet.map_or(now, |sheet| sheet.updated_at))
 }
 
 async fn resume_session(

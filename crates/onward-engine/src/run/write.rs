@@ -1,8 +1,11 @@
 //! Second half of the execution loop: writes the decision.
 
+use onward_core::StepId;
 use onward_core::finding::Finding;
+use onward_core::id::ArtifactId;
+use onward_core::step::StepState;
 use onward_core::transition::Transition;
-use onward_store::{Author, Commit, Notifications, Transitions, Tx};
+use onward_store::{Artifacts, Author, Commit, Notifications, Transitions, Tx};
 
 use super::command::{Applied, CommandContext, CommandOutcome, inconsistent_decision};
 use super::evaluate::Evaluation;
@@ -26,6 +29,11 @@ pub(super) fn commit(
         Ok(events) => events,
         Err(refusal) => return Ok(CommandOutcome::Rejected { refusal, head }),
     };
+    // The invalid results that the holders of these steps have submitted so far.
+    let kept = steps
+        .iter()
+        .filter_map(|step| Some((step.id(), step.work()?.kept?)));
+    let kept: Vec<(StepId, ArtifactId)> = kept.collect();
     let before = head.seq;
     let commit_seq = commit_seq.unwrap_or(before.saturating_add(1));
     let Transition {
@@ -51,6 +59,21 @@ pub(super) fn commit(
             author: &author,
             due,
         });
+    }
+    for (id, artifact) in kept {
+        let step = changed.iter().find(|after| after.step.id() == id);
+        let superseded = step.is_some_and(|after| match &after.step.state {
+            StepState::Completed { .. } => true,
+            StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => {
+                work.kept != Some(artifact)
+            }
+            StepState::Pending { .. } | StepState::Skipped { .. } | StepState::Failed { .. } => {
+                false
+            }
+        });
+        if superseded {
+            Artifacts(tx).discard(artifact);
+        }
     }
     for event in &events {
         for finding in Finding::from_event(event, ctx.now) {

@@ -81,7 +81,7 @@ pub fn error_response(error: &Error, plan: PlanId, text: &str) -> Response {
 fn failure_kind(error: &store::Error) -> FailureKind {
     match error {
         error if error.may_have_committed() => FailureKind::OutcomeUnknown,
-        store::Error::Unavailable { .. } => FailureKind::Unavailable,
+        store::Error::Unavailable { .. } | store::Error::Overloaded(_) => FailureKind::Unavailable,
         _ => FailureKind::OtherStoreError,
     }
 }

@@ -129,9 +129,9 @@ async fn reports_no_effect_for_a_branch_whose_target_was_moved_before_it(harness
 
 async fn a_branch_inserts_steps_directly_after_its_step(harness: &Harness) {
     let mut added = vec![harness.step("a"), harness.step("b")];
-    // Final orders: `a` is 2, `b` is 3, the old second step is 4.
-    added[0].depends_on = vec![3];
-    added[1].depends_on = vec![1, 4];
+    // The plan has three steps, so `a` is 4 and `b` is 5.
+    added[0].depends_on = vec![5];
+    added[1].depends_on = vec![1, 2];
     let (a, b) = (added[0].id, added[1].id);
     let branches = vec![harness.branch(1, "true", ActionSpec::AddSteps(added))];
     let plan = harness.plan_with_branches(3, branches).await;

@@ -146,6 +146,8 @@ fn all_plans() -> PlanQuery {
 /// Calls that create something; they do not refer to existing objects.
 pub(crate) fn create_calls() -> Vec<Call> {
     vec![
+        call!("set_agents_decide_reviews", [ManageTenant], |e, c, ids| e
+            .set_agents_decide_reviews(&c, false)),
         call!("create_plan", [CreatePlan], |e, c, ids| e.create_plan(
             &c,
             draft(&e),
@@ -161,7 +163,7 @@ pub(crate) fn create_calls() -> Vec<Call> {
         call!("store_unparsed_result", [Work], |e, c, ids| {
             let (step, work) = (ids.step.to_string(), serde_json::json!({ "note": "text" }));
             async move {
-                e.store_unparsed_result(&c, &step, work, Code::InvalidInput)
+                e.store_unparsed_result(&c, &step, None, work, Code::InvalidInput)
                     .await
             }
         }),
@@ -420,6 +422,7 @@ pub(crate) fn list_calls() -> Vec<Call> {
         call!("tokens", [ManageTokens], |e, c, ids| e.tokens(&c)),
         call!("members", [ManageMembers], |e, c, ids| e.members(&c)),
         call!("tenant_log", [Read], |e, c, ids| e.tenant_log(&c, 9)),
+        call!("tenant", [Read], |e, c, ids| e.tenant(&c)),
         call!("logged_requests", [Read], |e, c, ids| e
             .logged_requests(&c, 9)),
         call!("list_sessions", [Read], |e, c, ids| e.list_sessions(&c, 9)),

@@ -175,9 +175,9 @@ async fn stores_a_result_that_exceeds_the_nesting_limit_as_text(harness: &Harnes
     deep.result.data = Some(json!({ "nested": nested }));
     let rejected = error(harness.submit(deep).await);
     assert_eq!(rejected.code().as_str(), "invalid_input");
-    let stored = artifacts(harness, plan.id).await;
-    assert_eq!(rejected.kept(), Some(stored[0].id));
-    assert!(stored[0].content.contains("bottom"));
+    let kept = rejected.kept().expect("work is kept");
+    let kept = harness.engine.artifact(&harness.me, kept).await.unwrap();
+    assert!(kept.content.contains("bottom"));
     harness.complete(&step, "shallow").await;
 }
 
@@ -199,17 +199,16 @@ async fn stores_an_unparsable_request_unchanged(harness: &Harness) {
     let store = async |step: &str, summary: &str| {
         let work = json!({ "resultSummary": summary, "confidence": "hi\u{0}gh" });
         let engine = &harness.engine;
-        let stored = engine.store_unparsed_result(&harness.me, step, work, Code::InvalidInput);
+        let stored =
+            engine.store_unparsed_result(&harness.me, step, None, work, Code::InvalidInput);
         stored.await.unwrap()
     };
     let id = step.step.to_string();
     let one = store(&id, "a").await;
     assert_eq!(store(&id, "a").await, one, "stored once");
+    let found = harness.engine.artifact(&harness.me, one).await.unwrap();
     assert_ne!(store(&id, "b").await, one);
-    let stored = artifacts(harness, plan.id).await;
-    assert_eq!(stored.len(), 2);
-    let found = stored.iter().find(|artifact| artifact.id == one).unwrap();
-    assert_eq!(found.step, Some(step.step));
+    assert_eq!(artifacts(harness, plan.id).await, [], "unlisted");
     let content: Value = serde_json::from_str(&found.content).unwrap();
     let expected = json!({ "resultSummary": "a", "confidence": "hi\u{fffd}gh" });
     assert_eq!(content, expected);
@@ -223,12 +222,61 @@ async fn stores_an_unparsable_request_unchanged(harness: &Harness) {
         store("un\u{0}known", "a").await,
     );
     assert_ne!(first, second);
-    assert_eq!(artifacts(harness, plan.id).await.len(), 2);
     // The step is unchanged.
     harness.complete(&step, "a").await;
 }
 
+async fn an_accepted_result_supersedes_the_invalid_input_of_its_claim(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let step = harness.claim(plan.id).await;
+    let invalid = |summary: &str| {
+        let mut invalid = submission_for(&step, summary);
+        invalid.result.confidence = Some(1.5);
+        invalid
+    };
+    let artifact = async |id: ArtifactId| harness.engine.artifact(&harness.me, id).await;
+    let first = error(harness.submit(invalid("zebra one")).await);
+    let first = first.kept().expect("work is kept");
+    let second = error(harness.submit(invalid("zebra two")).await);
+    let second = second.kept().expect("work is kept");
+    assert!(artifact(first).await.is_err(), "superseded by the second");
+    assert!(artifact(second).await.is_ok());
+    assert_eq!(artifacts(harness, plan.id).await, []);
+    harness.complete(&step, "valid").await;
+    assert!(artifact(second).await.is_err(), "superseded by the result");
+}
+
+async fn the_invalid_input_of_another_claim_stays(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    let mut foreign = submission_for(&step, "foreign");
+    foreign.result.confidence = Some(1.5);
+    foreign.token = Some(ClaimToken::new("not mine"));
+    let kept = error(harness.submit(foreign).await).kept().unwrap();
+    harness.complete(&step, "valid").await;
+    let found = harness.engine.artifact(&harness.me, kept).await;
+    assert!(found.is_ok(), "{found:?}");
+    assert_eq!(artifacts(harness, plan.id).await, []);
+}
+
+async fn an_error_that_rejects_work_says_that_it_was_kept(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    harness.complete(&step, "first").await;
+    let rejected = error(harness.submit(submission_for(&step, "second")).await);
+    assert!(rejected.to_string().ends_with(onward_engine::error::KEPT));
+    let missing = error(
+        harness
+            .submit(submission_without_token(StepId::from_u128(7), "x"))
+            .await,
+    );
+    assert!(missing.to_string().ends_with(onward_engine::error::KEPT));
+}
+
 on_both_databases![
+    an_accepted_result_supersedes_the_invalid_input_of_its_claim,
+    the_invalid_input_of_another_claim_stays,
+    an_error_that_rejects_work_says_that_it_was_kept,
     stores_an_unparsable_request_unchanged,
     stores_a_rejected_result_with_all_its_fields,
     stores_the_same_rejected_result_once_and_different_results_separately,

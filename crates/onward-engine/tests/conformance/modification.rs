@@ -50,16 +50,23 @@ async fn returns_the_modified_steps(harness: &Harness) {
     assert_eq!(modified.steps[2].id, plan.steps[0]);
 }
 
-async fn dependencies_of_added_steps_refer_to_the_final_orders(harness: &Harness) {
+async fn dependencies_of_added_steps_refer_to_the_orders_before_it(harness: &Harness) {
     let plan = harness.plan(2).await;
     harness.complete_steps(plan.id, 1).await;
     let mut added = vec![harness.step("a"), harness.step("b"), harness.step("c")];
-    // Final orders: `a` is 2, `b` 3, `c` 4, and the old second step is 5.
-    added[0].depends_on = vec![5];
-    added[1].depends_on = vec![1];
-    added[2].depends_on = vec![1, 2];
+    // The plan has two steps, so `a` is 3, `b` 4 and `c` 5, although they come before step 2.
+    added[0].depends_on = vec![2];
+    added[1].depends_on_ids = vec![plan.steps[0]];
+    added[2].depends_on = vec![1, 3];
     let ids: Vec<StepId> = added.iter().map(|step| step.id).collect();
-    harness.modify(plan.id, add(added, Some(1))).await.unwrap();
+    let modified = harness.modify(plan.id, add(added, Some(1))).await.unwrap();
+    // The response has the orders after the insertion.
+    let orders = |id| modified.depends_on.get(&id).cloned().unwrap_or_default();
+    assert_eq!(orders(ids[0]), [5]);
+    assert_eq!(orders(ids[1]), [1]);
+    assert_eq!(orders(ids[2]), [1, 2]);
+    let page = harness.engine.list_steps(&harness.me, plan.id, None, 0, 9);
+    assert_eq!(page.await.unwrap().depends_on, modified.depends_on);
     for expected in [ids[1], plan.steps[1], ids[0], ids[2]] {
         let step = harness.claim(plan.id).await;
         assert_eq!(step.step, expected);
@@ -362,7 +369,7 @@ async fn records_the_rationale_in_the_audit_trail(harness: &Harness) {
 on_both_databases![
     adds_steps_at_the_front_in_between_and_at_the_end,
     returns_the_modified_steps,
-    dependencies_of_added_steps_refer_to_the_final_orders,
+    dependencies_of_added_steps_refer_to_the_orders_before_it,
     rejects_invalid_additions_without_changes,
     rejects_an_added_step_with_an_existing_id,
     rejects_more_than_10000_steps,

@@ -296,15 +296,29 @@ async fn finds_a_plan_and_a_step_by_an_id_prefix(harness: &Harness) {
     let step = plan.steps[1].to_string();
     let found = harness.engine.find_step(&harness.me, &step).await.unwrap();
     assert_eq!(found, plan.steps[1]);
-    // Both steps were created in the same millisecond.
-    let ambiguous = harness.engine.find_step(&harness.me, &step[..13]).await;
+    let long = harness.plan(300).await;
+    // 300 consecutive numbers cannot differ in the first twelve of 24 bits.
+    let prefix = &long.steps[150].to_string()[..3];
+    let ambiguous = harness.engine.find_step(&harness.me, prefix).await;
     assert!(
         matches!(ambiguous, Err(onward_engine::Error::Ambiguous(_))),
         "{ambiguous:?}"
     );
 }
 
+async fn six_characters_distinguish_the_steps_of_a_plan(harness: &Harness) {
+    let plan = harness.plan(300).await;
+    for step in &plan.steps {
+        let id = step.to_string();
+        for prefix in [&id[..6], &id[..8]] {
+            let found = harness.engine.find_step(&harness.me, prefix).await;
+            assert_eq!(found.expect(prefix), *step);
+        }
+    }
+}
+
 on_both_databases![
+    six_characters_distinguish_the_steps_of_a_plan,
     lists_plans_by_last_change_newest_first,
     pages_have_no_gaps_and_no_duplicates,
     plans_created_between_pages_shift_no_page,

@@ -84,8 +84,33 @@ async fn agents_decide_reviews_only_in_tenants_that_allow_it(harness: &Harness) 
     assert_eq!(operator.policy, TenantPolicy::LOCAL);
 }
 
+async fn an_owner_lets_agents_decide_reviews(harness: &Harness) {
+    let engine = &harness.engine;
+    let token = engine.create_token(&harness.me, "agent", Role::Agent, None);
+    let (secret, _) = token.await.unwrap();
+    for allowed in [true, false] {
+        let admin = harness.caller_with_role(Role::Admin);
+        let denied = engine.set_agents_decide_reviews(&admin, allowed).await;
+        assert_eq!(crate::operations::code(denied), "forbidden");
+        // Repeating the call changes and logs nothing.
+        for _ in 0..2 {
+            let set = engine.set_agents_decide_reviews(&harness.me, allowed);
+            assert_eq!(set.await.unwrap().agents_decide_reviews, allowed);
+        }
+        let agent = engine.authenticate(&secret).await.unwrap();
+        assert_eq!(agent.policy.agents_decide_reviews, allowed);
+        let line = &engine.tenant_log(&harness.me, 1).await.unwrap()[0];
+        assert_eq!(line.action, "tenant_changed");
+        assert_eq!(line.details["agentsDecideReviews"], allowed);
+    }
+    let log = engine.tenant_log(&harness.me, 9).await.unwrap();
+    let changes = log.iter().filter(|line| line.action == "tenant_changed");
+    assert_eq!(changes.count(), 2);
+}
+
 on_both_databases![
     allows_each_call_only_to_roles_with_its_permissions,
     only_an_owner_revokes_an_owners_token,
     agents_decide_reviews_only_in_tenants_that_allow_it,
+    an_owner_lets_agents_decide_reviews,
 ];

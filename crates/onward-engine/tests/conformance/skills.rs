@@ -204,7 +204,7 @@ async fn rejects_a_missing_execution_or_plan(harness: &Harness) {
         ),
         "{rejected:?}"
     );
-    assert!(rejected.hint().contains("log_skill_execution"));
+    assert!(rejected.hint().contains("executionId"));
     let no_plan = ReportSkill {
         plan: Some(PlanId::from_u128(7)),
         ..report(SkillStatus::Started)

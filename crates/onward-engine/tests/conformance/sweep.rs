@@ -78,7 +78,7 @@ async fn a_stalled_step_marks_its_plan_once(harness: &Harness) {
     assert_eq!(events[0].entry.author.name, "sweep");
 }
 
-async fn does_not_mark_a_resumed_plan_again_for_the_same_stall(harness: &Harness) {
+async fn marks_a_resumed_plan_again_after_a_threshold_without_changes(harness: &Harness) {
     let plan = plan_with_policy(harness, 2, OnStall::Mark).await;
     let mut watcher = harness.engine.watcher();
     let step = harness.claim(plan.id).await;
@@ -89,10 +89,13 @@ async fn does_not_mark_a_resumed_plan_again_for_the_same_stall(harness: &Harness
         .resume_plan(&harness.me, plan.id)
         .await
         .unwrap();
-    for _ in 0..3 {
+    for _ in 0..2 {
         assert_eq!(acted_on(harness, &mut watcher).await, []);
-        harness.advance(SECOND);
+        harness.advance(SECOND / 2);
     }
+    assert_eq!(acted_on(harness, &mut watcher).await, []);
+    harness.advance(MILLISECOND);
+    assert_eq!(acted_on(harness, &mut watcher).await, [plan.id]);
     // Progress ends the stall; inactivity after it is another stall.
     harness
         .engine
@@ -102,6 +105,25 @@ async fn does_not_mark_a_resumed_plan_again_for_the_same_stall(harness: &Harness
     assert_eq!(acted_on(harness, &mut watcher).await, []);
     harness.advance(SECOND + MILLISECOND);
     assert_eq!(acted_on(harness, &mut watcher).await, [plan.id]);
+}
+
+async fn a_stalled_plan_without_a_step_to_assign_stays_stalled(harness: &Harness) {
+    let plan = plan_with_policy(harness, 1, OnStall::Mark).await;
+    let mut watcher = harness.engine.watcher();
+    harness.claim(plan.id).await;
+    harness.advance(SECOND + MILLISECOND);
+    assert_eq!(acted_on(harness, &mut watcher).await, [plan.id]);
+    let next = harness.engine.next_step(&harness.me, plan.id, None, false);
+    let next = next.await.unwrap();
+    assert!(
+        matches!(
+            next,
+            onward_engine::next_step::NextStep::NoPendingSteps { .. }
+        ),
+        "{next:?}"
+    );
+    let status = harness.status(plan.id).await;
+    assert_eq!(status.sheet.head.status().as_str(), "stalled");
 }
 
 async fn a_marked_plan_stays_executing_while_another_agent_makes_progress(harness: &Harness) {
@@ -345,7 +367,8 @@ async fn never_marks_an_agent_whose_hooks_report_activity(harness: &Harness) {
 on_both_databases![exclusive:
     a_stalled_step_marks_its_plan_once,
     never_marks_an_agent_whose_hooks_report_activity,
-    does_not_mark_a_resumed_plan_again_for_the_same_stall,
+    a_stalled_plan_without_a_step_to_assign_stays_stalled,
+    marks_a_resumed_plan_again_after_a_threshold_without_changes,
     a_marked_plan_stays_executing_while_another_agent_makes_progress,
     a_result_progress_or_claim_resumes_a_stalled_plan,
     a_late_result_completes_a_stalled_plan,

@@ -18,9 +18,9 @@ mod work;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onward_core::id::{ArtifactId, SessionId};
+use onward_core::id::{ArtifactId, ClaimToken, SessionId};
 use onward_core::step::StepResult;
-use onward_core::{Code, PlanId, StepId, Timestamp};
+use onward_core::{Code, PlanId, StepId, StepStatus, Timestamp};
 
 pub(crate) use plan::{AuditEntry, LateResult, Plan};
 pub(crate) use step::{ClaimRecord, Step};
@@ -85,6 +85,7 @@ impl Model {
             }),
             Operation::Submit(submission) => {
                 let late = Some(submission.result.clone());
+                let late = late.map(|late| (late, submission.token.as_ref()));
                 self.with_step(tenant, submission.step, late, ctx, |plan, index| {
                     let response = plan.submit(index, submission, ctx)?;
                     Ok(Response::Submitted(Box::new(response)))
@@ -96,6 +97,7 @@ impl Model {
                     .map(|percent| format!("{percent} percent done"));
                 let text = progress.note.clone().or(percent);
                 let late = text.map(StepResult::from_summary);
+                let late = late.map(|late| (late, progress.token.as_ref()));
                 self.with_step(tenant, progress.step, late, ctx, |plan, index| {
                     Ok(Response::Progressed(plan.progress(index, progress, ctx)?))
                 })
@@ -115,7 +117,7 @@ impl Model {
                 self.with_step(
                     tenant,
                     review_request.step,
-                    Some(late),
+                    Some((late, review_request.token.as_ref())),
                     ctx,
                     |plan, index| {
                         Ok(Response::ReviewRequested(plan.request_review(
@@ -183,7 +185,7 @@ impl Model {
         &mut self,
         tenant: &Arc<str>,
         step: StepId,
-        late: Option<StepResult>,
+        late: Option<(StepResult, Option<&ClaimToken>)>,
         ctx: &Context<'_>,
         act: impl FnOnce(&mut Plan, usize) -> Result<Response, Code>,
     ) -> Response {
@@ -195,17 +197,36 @@ impl Model {
         let (plan, code) = match found {
             None => (None, Code::StepNotFound),
             Some((index, plan)) => match plan.atomically(|plan| act(plan, index)) {
-                Ok(response) => return response,
+                Ok(response) => {
+                    // An accepted result supersedes the holder's invalid input.
+                    if let Some(index) = plan.index_of(step)
+                        && plan.steps[index].status == StepStatus::Completed
+                        && let Some((key, _)) = plan.steps[index].take_draft()
+                    {
+                        self.late_artifacts.remove(&key);
+                    }
+                    return response;
+                }
                 Err(code) => (Some(plan), code),
             },
         };
-        let kept = late.map(|late| {
+        let kept = late.map(|(late, token)| {
             let key = (Arc::clone(tenant), step, format!("{late:?}"));
             let actual = ctx.actual.and_then(Response::kept);
             let stored = self.late_artifacts.get(&key).copied();
             if let (None, Some(plan)) = (stored, plan) {
                 plan.begin_command();
                 plan.record("late_result_kept", None, Some(step), ctx);
+                if code == Code::InvalidInput
+                    && let Some(index) = plan.index_of(step)
+                    && plan.steps[index].is_held_by(token)
+                {
+                    let id = actual.unwrap_or(ArtifactId::from_u128(0));
+                    let claim = plan.steps[index].current_claim_mut();
+                    if let Some((superseded, _)) = claim.draft.replace((key.clone(), id)) {
+                        self.late_artifacts.remove(&superseded);
+                    }
+                }
                 plan.late_results.push(LateResult {
                     step,
                     code,
@@ -229,10 +250,12 @@ impl Model {
         if self.plans.contains_key(&target) {
             return Response::Rejected(Code::Conflict, None);
         }
-        let has_late_result =
-            |step: &StepId| copied.late_results.iter().any(|late| late.step == *step);
+        let is_copied = |step: &StepId, id: Option<ArtifactId>| {
+            let mut all = copied.late_results.iter();
+            all.any(|late| late.step == *step && late.id == id && late.code != Code::InvalidInput)
+        };
         for ((tenant, step, content), id) in self.late_artifacts.clone() {
-            if tenant == *from && has_late_result(&step) {
+            if tenant == *from && is_copied(&step, id) {
                 let key = (Arc::clone(to), step, content);
                 self.late_artifacts.entry(key).or_insert(id);
             }

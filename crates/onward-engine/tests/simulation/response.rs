@@ -54,7 +54,7 @@ impl Response {
 
     pub(crate) fn from_error(error: &Error) -> Response {
         match error.code() {
-            Code::Unavailable => Response::Unavailable(error.to_string()),
+            Code::Unavailable | Code::RateLimited => Response::Unavailable(error.to_string()),
             code => Response::Rejected(code, error.kept()),
         }
     }

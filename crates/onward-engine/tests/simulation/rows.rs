@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onward_core::Event;
 use onward_core::Timestamp;
 use onward_core::step::StepState;
+use onward_core::{Code, Event};
 use onward_engine::Engine;
 use onward_engine::list::PlanQuery;
 use onward_engine::transfer::FullPlan;
@@ -196,12 +196,17 @@ fn check_artifacts(plan: &Plan, stored: &FullPlan) -> Result<(), String> {
                 step,
                 artifact,
                 rejection,
+                ..
             } => Some((*step, *artifact, *rejection)),
             _ => None,
         })
         .collect();
-    if stored.artifacts.len() != entries.len() {
-        let (artifacts, entries) = (stored.artifacts.len(), entries.len());
+    // Invalid input belongs to no plan.
+    let is_draft = |rejection: Code| rejection == Code::InvalidInput;
+    let listed = entries.iter().filter(|(_, _, code)| !is_draft(*code));
+    let listed = listed.count();
+    if stored.artifacts.len() != listed {
+        let (artifacts, entries) = (stored.artifacts.len(), listed);
         return Err(format!(
             "{artifacts} artifacts, but {entries} entries for rejected results"
         ));
@@ -211,6 +216,9 @@ fn check_artifacts(plan: &Plan, stored: &FullPlan) -> Result<(), String> {
             return Err(format!(
                 "entry with artifact {artifact} for step {step}, {rejection}; expected {late:?}"
             ));
+        }
+        if is_draft(*rejection) {
+            continue;
         }
         let found = stored.artifacts.iter().find(|found| found.id == *artifact);
         let found = found.ok_or_else(|| format!("artifact {artifact} is not stored"))?;

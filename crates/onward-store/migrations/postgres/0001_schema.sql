@@ -208,6 +208,8 @@ CREATE TABLE steps (
     last_progress_at bigint,
     stall_marked_at bigint,
     undelivered bigint NOT NULL,
+    -- The artifact with the holder's last invalid result.
+    kept_artifact_id uuid,
     review text,
     ended_at bigint,
     -- First event of the commit in which the step ended, so that its response can be repeated.
@@ -228,6 +230,8 @@ CREATE TABLE steps (
     stalls_at bigint,
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
+    CONSTRAINT steps_kept CHECK (kept_artifact_id IS NULL
+        OR status IN ('in_progress', 'awaiting_input')),
     CONSTRAINT steps_state CHECK (onward_step_is_valid(status, step_order, step_type,
         stall_threshold_ms, max_attempts, attempt, open_dependencies, undelivered, stalls_at,
         claim_token, started_at, ended_at, ended_commit, review, result_summary, skipped_by_branch,

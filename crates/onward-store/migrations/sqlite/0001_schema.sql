@@ -81,6 +81,8 @@ CREATE TABLE steps (
     last_progress_at integer,
     stall_marked_at integer,
     undelivered integer NOT NULL CHECK (undelivered IN (0, 1, 2)),
+    -- The artifact with the holder's last invalid result.
+    kept_artifact_id blob,
     review text,
     ended_at integer,
     -- First event of the commit in which the step ended, so that its response can be repeated.
@@ -114,6 +116,7 @@ CREATE TABLE steps (
     CHECK ((status = 'skipped') = (skipped_by_branch IS NOT NULL OR skipped_by_review IS NOT NULL)),
     CHECK ((status = 'failed') = (failure_kind IS NOT NULL)),
     CHECK (undelivered = 0 OR status IN ('in_progress', 'awaiting_input')),
+    CHECK (kept_artifact_id IS NULL OR status IN ('in_progress', 'awaiting_input')),
     CHECK (stalls_at IS NULL OR status = 'in_progress')
 );
 -- Steps that can be assigned and steps in progress: one index, so that assigning a step changes one

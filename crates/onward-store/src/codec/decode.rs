@@ -92,6 +92,7 @@ pub(super) fn event(
             step: step()?,
             artifact: required("artifactId", details.artifact_id)?.0,
             rejection: word("refused", details.refused, &Code::ALL, Code::as_str)?,
+            attempt: details.attempt,
         }),
         _ => without_step(name, details),
     }

@@ -94,10 +94,12 @@ impl<'e> Details<'e, &'e str, &'e Value> {
             Event::LateResultKept {
                 artifact,
                 rejection,
+                attempt,
                 ..
             } => {
                 self.artifact_id = Some(Text(*artifact));
                 self.refused = Some(rejection.as_str());
+                self.attempt = *attempt;
             }
         }
     }

@@ -332,10 +332,10 @@ impl Facts<'_> {
                 questions.push(by_id(Query::BranchesNeeding, step));
             }
         }
-        if let Some(target) = needs.target {
+        for id in &needs.ids {
             questions.push(Statement::new(
                 Query::StepPlace,
-                params![plan, target.as_uuid()],
+                params![plan, id.as_uuid()],
             ));
         }
         if let Some(order) = needs.branches_after {
@@ -360,8 +360,10 @@ impl Facts<'_> {
                 found.needed_by = needed_by.map(BranchId::new).collect();
             }
         }
-        if needs.target.is_some() {
-            found.target = first(answers.next(), place)?;
+        for id in &needs.ids {
+            if let Some(step) = first(answers.next(), place)? {
+                found.ids.insert(*id, step);
+            }
         }
         if needs.branches_after.is_some() {
             let count = first(answers.next(), |row| row.cells("branches").u32("branches"))?;

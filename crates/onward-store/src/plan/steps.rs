@@ -1,5 +1,7 @@
 //! Steps in lists: one line each, a page at a time, found by an index.
 
+use std::collections::BTreeMap;
+
 use onward_core::id::SessionId;
 use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
 
@@ -76,6 +78,29 @@ impl Steps<'_> {
         let params = params![session, limit];
         let rows = self.0.rows(Query::StepLinesHeld, params).await?;
         rows.into_iter().map(step::line).collect()
+    }
+
+    /// For each of these lines with dependencies, the orders of the steps it depends on. The lines
+    /// are sorted by order.
+    pub async fn dependency_orders(
+        &mut self,
+        plan: PlanId,
+        lines: &[StepLine],
+    ) -> Result<BTreeMap<StepId, Vec<u32>>, Error> {
+        let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
+            return Ok(BTreeMap::new());
+        };
+        let params = params![plan.as_uuid(), first.order, last.order];
+        let mut orders: BTreeMap<StepId, Vec<u32>> = BTreeMap::new();
+        for row in self.0.rows(Query::DependencyOrders, params).await? {
+            let mut cells = row.cells("steps");
+            let step = StepId::new(cells.id("step_id")?);
+            orders
+                .entry(step)
+                .or_default()
+                .push(cells.u32("step_order")?);
+        }
+        Ok(orders)
     }
 
     /// The next step for a session: one that it holds, with undelivered feedback, or the first

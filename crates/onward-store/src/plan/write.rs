@@ -8,7 +8,6 @@ use onward_core::transition::Due;
 use onward_core::{Plan, PlanHead, PlanId, Timestamp};
 
 use super::transition::{self, Commit};
-use crate::change::Subject;
 use crate::error::Error;
 use crate::query::Query;
 use crate::row::event::Entry;
@@ -50,7 +49,7 @@ impl Transitions<'_> {
         for statement in transition::list_changes(commit) {
             tx.queue(statement);
         }
-        tx.record_change(Subject::Plan(plan));
+        tx.record_plan_change(plan, commit.head.seq);
     }
 
     /// Writes a new plan.
@@ -76,7 +75,7 @@ impl Transitions<'_> {
             cache.create(Plan::from_created(created, at), size(&audit));
         }
         tx.queue(audit);
-        tx.record_change(Subject::Plan(plan));
+        tx.record_plan_change(plan, entry.seq);
     }
 
     /// Sets when the sweep must check a plan.

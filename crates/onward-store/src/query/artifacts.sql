@@ -30,6 +30,9 @@ INSERT INTO artifacts (tenant_id, artifact_id, plan_id, step_id, artifact_type, 
     source_url, metadata, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
+-- name: artifact_delete
+DELETE FROM artifacts WHERE tenant_id = $1 AND artifact_id = $2;
+
 -- name: artifacts_orphan
 -- Artifacts remain when their plan is deleted.
 UPDATE artifacts SET plan_id = NULL, step_id = NULL WHERE tenant_id = $1 AND plan_id = $2;

@@ -3,7 +3,7 @@
 -- fragment: step
 step_id, plan_id, step_order, step_type, title, instructions, depends_on, stall_threshold_ms,
 max_attempts, status, attempt, claim_token, claim_session, started_at, last_progress_at,
-stall_marked_at, undelivered, review, ended_at, result_summary, result_confidence, result,
+stall_marked_at, undelivered, kept_artifact_id, review, ended_at, result_summary, result_confidence, result,
 result_report, result_notes, skipped_by_branch, skipped_by_review, failure_kind, failure_words,
 superseded, updated_at
 
@@ -150,10 +150,11 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', 1, 0, '[]', $11, $12
 -- name: step_update (sqlite)
 -- Differs because PostgreSQL merges it with other row changes (`row_change.rs`).
 UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
-    last_progress_at = $8, stall_marked_at = $9, undelivered = $10, review = $11, ended_at = $12,
-    result_summary = $13, result_confidence = $14, result = $15, result_report = $16,
-    result_notes = $17, skipped_by_branch = $18, skipped_by_review = $19, failure_kind = $20,
-    failure_words = $21, superseded = $22, updated_at = $23, stalls_at = $24, ended_commit = coalesce(ended_commit, $25)
+    last_progress_at = $8, stall_marked_at = $9, undelivered = $10, kept_artifact_id = $11,
+    review = $12, ended_at = $13, result_summary = $14, result_confidence = $15, result = $16,
+    result_report = $17, result_notes = $18, skipped_by_branch = $19, skipped_by_review = $20,
+    failure_kind = $21, failure_words = $22, superseded = $23, updated_at = $24, stalls_at = $25,
+    ended_commit = coalesce(ended_commit, $26)
 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: step_advance (sqlite)
@@ -193,6 +194,17 @@ DELETE FROM steps WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: dependents
 SELECT step_id FROM dependencies WHERE tenant_id = $1 AND needs = $2 ORDER BY step_id;
+
+-- name: dependency_orders
+-- The orders of the steps that the steps between two orders depend on.
+SELECT dependent.step_id, needed.step_order FROM steps AS dependent
+    JOIN dependencies ON dependencies.tenant_id = dependent.tenant_id
+        AND dependencies.step_id = dependent.step_id
+    JOIN steps AS needed ON needed.tenant_id = dependencies.tenant_id
+        AND needed.step_id = dependencies.needs
+WHERE dependent.tenant_id = $1 AND dependent.plan_id = $2
+    AND dependent.step_order >= $3 AND dependent.step_order <= $4
+ORDER BY dependent.step_order, needed.step_order;
 
 -- name: dependents_release
 UPDATE steps SET open_dependencies = open_dependencies - 1

@@ -7,6 +7,9 @@ SELECT tenant_id, agents_decide_reviews, created_at FROM tenants WHERE tenant_id
 INSERT INTO tenants (tenant_id, agents_decide_reviews, created_at) VALUES ($1, $2, $3)
 ON CONFLICT (tenant_id) DO NOTHING;
 
+-- name: tenant_update
+UPDATE tenants SET agents_decide_reviews = $2 WHERE tenant_id = $1;
+
 -- name: tenants_all (sqlite)
 -- Differs because there is no row security here.
 SELECT tenant_id, agents_decide_reviews, created_at FROM tenants ORDER BY tenant_id;

@@ -54,6 +54,12 @@ pub struct Artifacts<'t>(pub &'t mut Tx);
 impl Artifacts<'_> {
     /// Stores an artifact and indexes it for search; returns the number of its chunks.
     pub fn keep(&mut self, artifact: &Artifact) -> usize {
+        self.keep_unlisted(artifact);
+        SearchIndex(self.0).index(*artifact.id.as_uuid(), &artifact.title, &artifact.content)
+    }
+
+    /// Stores an artifact that only its id finds: it is not indexed for search.
+    pub fn keep_unlisted(&mut self, artifact: &Artifact) {
         let params = params![
             artifact.id.as_uuid(),
             artifact.plan.map(|id| *id.as_uuid()),
@@ -66,7 +72,12 @@ impl Artifacts<'_> {
             artifact.created_at,
         ];
         self.0.queue(Statement::new(Query::ArtifactInsert, params));
-        SearchIndex(self.0).index(*artifact.id.as_uuid(), &artifact.title, &artifact.content)
+    }
+
+    /// Deletes an artifact stored with [`keep_unlisted`](Self::keep_unlisted), if it exists.
+    pub fn discard(&mut self, id: ArtifactId) {
+        let statement = Statement::new(Query::ArtifactDelete, params![id.as_uuid()]);
+        self.0.queue(statement);
     }
 
     /// Attaches an artifact that outlived its plan to that plan again. An artifact that belongs to

@@ -79,6 +79,12 @@ impl Tenants<'_> {
         self.0.queue(Statement::new(Query::TenantInsert, params));
     }
 
+    /// Changes whether agents decide reviews in the tenant of this transaction.
+    pub fn change_tenant(&mut self, agents_decide_reviews: bool) {
+        let statement = Statement::new(Query::TenantUpdate, params![agents_decide_reviews]);
+        self.0.queue(statement.expecting(1));
+    }
+
     /// All tenants, for the operator of the server.
     pub async fn all_tenants(&mut self) -> Result<Vec<Tenant>, Error> {
         let question = Statement::without_tenant(Query::TenantsAll, params![]);

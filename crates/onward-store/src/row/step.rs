@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
+use onward_core::id::{ArtifactId, BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::step::{
     Claim, FailReason, NewStep, Review, SkipCause, Step, StepResult, StepState, Undelivered, Work,
 };
@@ -101,6 +101,7 @@ fn state(cells: &mut Cells) -> Result<StepState, Error> {
     let last_progress_at = cells.maybe_at("last_progress_at")?;
     let stall_marked = cells.maybe_at("stall_marked_at")?;
     let undelivered = undelivered(cells)?;
+    let kept = cells.maybe_id("kept_artifact_id")?.map(ArtifactId::new);
     let review = review(cells)?;
     let ended_at = cells.maybe_at("ended_at")?;
     let result = result(cells)?;
@@ -115,6 +116,7 @@ fn state(cells: &mut Cells) -> Result<StepState, Error> {
             last_progress_at,
             stall_marked,
             undelivered,
+            kept,
         })
     };
     let ended_at = || ended_at.ok_or_else(|| missing("ended_at"));
@@ -265,6 +267,7 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
         work.and_then(|work| work.last_progress_at),
         work.and_then(|work| work.stall_marked),
         undelivered_code(work.and_then(|work| work.undelivered)),
+        work.and_then(|work| work.kept.map(|id| *id.as_uuid())),
         review.as_ref(),
         ended_at,
     ]);

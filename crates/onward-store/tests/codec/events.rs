@@ -286,13 +286,20 @@ fn step_events() -> BoxedStrategy<Event> {
         }),
         (step_ids(), sessions())
             .prop_map(|(step, session)| Event::FeedbackDelivered { step, session }),
-        (step_ids(), any::<u128>(), select(&Code::ALL[..])).prop_map(
-            |(step, artifact, rejection)| Event::LateResultKept {
-                step,
-                artifact: ArtifactId::from_u128(artifact),
-                rejection,
-            }
-        ),
+        (
+            step_ids(),
+            any::<u128>(),
+            select(&Code::ALL[..]),
+            any::<Option<u32>>()
+        )
+            .prop_map(
+                |(step, artifact, rejection, attempt)| Event::LateResultKept {
+                    step,
+                    artifact: ArtifactId::from_u128(artifact),
+                    rejection,
+                    attempt,
+                }
+            ),
     ]
     .boxed()
 }

@@ -126,7 +126,7 @@ async fn caller(engine: &Engine, tenant: &str) -> Result<Caller> {
 }
 
 /// The name of the local user in the audit trail.
-fn user() -> String {
+pub(super) fn user() -> String {
     let name = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|variable| {
         let name = std::env::var(variable).ok()?;
         (!name.is_empty()).then_some(name)

@@ -17,6 +17,7 @@ use super::{CHECK_LIMITS, Context};
 use crate::exit::Exit;
 use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
+use crate::hint::Interface;
 use crate::mcp::stdio::Stdio;
 use crate::mcp::{Forms, Server, Setup, ToolSet};
 use crate::notify::Notifier;
@@ -56,8 +57,13 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
     stop_on_signal(close).map_err(|error| start_failure(&error))?;
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(|error| start_failure(&error))?;
+    let tool_set = match args.tools {
+        Tools::All => ToolSet::All,
+        Tools::Core => ToolSet::Core,
+    };
     let setup = Setup {
         tool_context: ToolContext {
+            interface: Interface::Mcp(tool_set),
             engine: engine.clone(),
             base_url: None,
             extractor: cx
@@ -67,10 +73,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
                 .map(Extractor::new)
                 .map(Arc::new),
         },
-        tool_set: match args.tools {
-            Tools::All => ToolSet::All,
-            Tools::Core => ToolSet::Core,
-        },
+        tool_set,
         resolve_caller: Arc::new(move |_| Some(caller.clone())),
         forms: Forms::new(
             key,

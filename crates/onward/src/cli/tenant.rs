@@ -2,6 +2,7 @@
 
 mod create;
 mod list;
+mod set;
 
 use clap::Subcommand;
 
@@ -12,11 +13,13 @@ use crate::failure::Result;
 pub(crate) enum Command {
     Create(create::Create),
     List(list::List),
+    Set(set::Set),
 }
 
 pub(super) async fn run(command: &Command, cx: &Context) -> Result {
     match command {
         Command::Create(args) => create::run(args, cx).await,
         Command::List(_) => list::run(cx).await,
+        Command::Set(args) => set::run(args, cx).await,
     }
 }

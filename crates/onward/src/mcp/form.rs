@@ -110,7 +110,7 @@ pub(super) async fn call(
         let answers = request.input_responses.unwrap_or_default();
         let outcome = resume(setup, caller, &sealed, &binding, answers).await;
         call.log(&setup.tool_context, caller, &outcome);
-        return result(outcome).into();
+        return result(setup, outcome).into();
     }
     let requested = call.run(&setup.tool_context, caller).await;
     let elicitation = elicitation(setup, caller, context);
@@ -132,7 +132,7 @@ pub(super) async fn call(
     call.log(&setup.tool_context, caller, &outcome);
     match state.and_then(|state| input_required(setup, &state, &binding, message)) {
         Some(input_required) => input_required.into(),
-        None => result(outcome).into(),
+        None => result(setup, outcome).into(),
     }
 }
 

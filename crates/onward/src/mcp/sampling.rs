@@ -95,7 +95,7 @@ pub(super) async fn call(
         },
     };
     call.log(&setup.tool_context, caller, &outcome);
-    result(outcome).into()
+    result(setup, outcome).into()
 }
 
 /// Runs in a separate task, so that a panic becomes an error response.

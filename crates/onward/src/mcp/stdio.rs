@@ -5,7 +5,7 @@
 //! reader thread and a writer thread. A client that neither reads nor writes blocks neither the
 //! sweep nor shutdown.
 //!
-//! An unparsable line gets an error response. End of input, a broken pipe and a termination signal
+//! An unparsable line gets an error response, as a tool error if it is a tool call. End of input, a broken pipe and a termination signal
 //! have the same effect: running calls complete, their responses are written, and [`Stdio`] returns
 //! no more messages.
 
@@ -17,13 +17,17 @@ use std::thread;
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::model::{
+    ClientNotification, ErrorCode, ErrorData, GetExtensions, JsonRpcMessage, RequestId,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
+
+use crate::tools::raw;
 
 /// The longest accepted line. Longer ones are discarded while they are read.
 const MAX_LINE: usize = 32 * 1024 * 1024;
@@ -188,7 +192,13 @@ impl Transport<RoleServer> for Stdio {
                         self.track(&message);
                         return Some(message);
                     }
-                    Err(_) => parse_error(&bytes),
+                    Err(_) => match unparsed_call(&bytes) {
+                        Some(message) => {
+                            self.track(&message);
+                            return Some(message);
+                        }
+                        None => parse_error(&bytes),
+                    },
                 },
             };
             self.send_error(error, id).await;
@@ -203,6 +213,16 @@ impl Transport<RoleServer> for Stdio {
         }
         Ok(())
     }
+}
+
+/// A tool call with arguments that the parser rejects. The server answers it with a tool error.
+fn unparsed_call(bytes: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+    let (message, invalid) = raw::read_tool_call(bytes)?;
+    let mut message: RxJsonRpcMessage<RoleServer> = serde_json::from_value(message).ok()?;
+    if let JsonRpcMessage::Request(request) = &mut message {
+        request.request.extensions_mut().insert(invalid);
+    }
+    Some(message)
 }
 
 /// The error for an invalid line, and the id of the request if it can be found.

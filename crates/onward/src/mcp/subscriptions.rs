@@ -3,7 +3,8 @@
 //! Changes in this process, or by another server on the same PostgreSQL database, arrive as events.
 //! Another process on the same SQLite file sends no events. While subscriptions exist, the stream
 //! polls the database version once per second; after a commit it compares the audit sequence of the
-//! newest plans and the change counters of the newest sessions. A change may be reported twice.
+//! newest plans and the change counters of the newest sessions. Events and polls share these
+//! numbers, so each change is reported once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use onward_core::{PlanId, Timestamp};
 use onward_engine::list::PlanQuery;
-use onward_engine::{Caller, Engine, Subject};
+use onward_engine::{Caller, Engine, Error, Subject};
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::broadcast::error::RecvError;
@@ -20,7 +21,7 @@ use tokio::sync::watch;
 use super::{Setup, resources, wait_for_shutdown};
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How long before the subscription a change is still reported, in milliseconds.
+/// How long before the stream a change is still reported, in milliseconds.
 const OVERLAP_MS: i64 = 1_000;
 /// Plans or sessions compared per poll; more than change in one second.
 const POLL_LIMIT: u32 = 100;
@@ -41,13 +42,24 @@ impl Drop for AbortOnDrop {
 }
 
 impl Subscriptions {
-    pub(super) fn add(&self, setup: &Setup, caller: Caller, uri: String, peer: Peer<RoleServer>) {
+    /// Adds a subscription. Changes before it are not reported.
+    pub(super) async fn add(
+        &self,
+        setup: &Setup,
+        caller: Caller,
+        uri: String,
+        peer: Peer<RoleServer>,
+    ) {
         lock(&self.uris).insert(uri);
+        if lock(&self.notifier).is_some() {
+            return;
+        }
+        let mut changes = ChangeStream::for_setup(setup, caller);
+        changes.skip_earlier_changes().await;
         let mut notifier = lock(&self.notifier);
         if notifier.is_some() {
             return;
         }
-        let mut changes = ChangeStream::for_setup(setup, caller);
         let uris = Arc::clone(&self.uris);
         let task = tokio::spawn(async move {
             while let Some(changed) = changes.next().await {
@@ -109,10 +121,10 @@ pub(crate) struct ChangeStream {
     caller: Caller,
     events: tokio::sync::broadcast::Receiver<onward_engine::Changed>,
     closing: watch::Receiver<bool>,
-    /// Changes from this time on are reported. It precedes the subscription by [`OVERLAP_MS`], so
-    /// that no change is lost between the client's last read and the subscription.
+    /// Changes from this time on are reported. It precedes the stream by [`OVERLAP_MS`], so that no
+    /// change is lost between the client's last read and the first poll.
     since: Timestamp,
-    /// The last audit sequence number of each polled plan.
+    /// The last reported audit sequence number of each plan.
     plan_seqs: HashMap<PlanId, u64>,
     /// The change counter of each polled session.
     session_counters: HashMap<String, u64>,
@@ -146,6 +158,15 @@ impl ChangeStream {
         }
     }
 
+    /// Polls for the first time without reporting the changes so far. Changes from now on are not
+    /// lost: they arrive as events or differ at the next poll.
+    async fn skip_earlier_changes(&mut self) {
+        if self.poll().await.is_ok() {
+            self.polled_once = true;
+            self.pending.clear();
+        }
+    }
+
     /// Returns `None` on shutdown.
     pub(crate) async fn next(&mut self) -> Option<Subject> {
         loop {
@@ -154,7 +175,8 @@ impl ChangeStream {
             }
             if !self.polled_once {
                 self.polled_once = true;
-                self.poll().await;
+                // If the database is unavailable, the next interval retries.
+                drop(self.poll().await);
                 continue;
             }
             let event = tokio::select! {
@@ -168,8 +190,12 @@ impl ChangeStream {
             };
             match event {
                 Ok(changed) if changed.tenant != self.caller.tenant => {}
-                Ok(changed) => return Some(changed.what),
-                Err(RecvError::Lagged(_)) => self.poll().await,
+                Ok(changed) => match (changed.what, changed.seq) {
+                    (Subject::Plan(plan), Some(seq)) => self.advance(plan, seq),
+                    (what @ Subject::Plan(_), None) => return Some(what),
+                    (Subject::Session(_), _) => drop(self.poll_sessions().await),
+                },
+                Err(RecvError::Lagged(_)) => drop(self.poll().await),
                 Err(RecvError::Closed) => return None,
             }
         }
@@ -182,53 +208,57 @@ impl ChangeStream {
             Ok(None) | Err(_) => {}
             Ok(version) if version == self.version => {}
             Ok(version) => {
-                self.version = version;
-                self.poll().await;
+                if self.poll().await.is_ok() {
+                    self.version = version;
+                }
             }
         }
     }
 
-    async fn poll(&mut self) {
-        self.poll_sessions().await;
-        self.poll_plans().await;
+    /// Reports a plan whose audit trail now ends with `seq`, unless it was reported already.
+    fn advance(&mut self, plan: PlanId, seq: u64) {
+        let before = self.plan_seqs.entry(plan).or_default();
+        if *before < seq {
+            *before = seq;
+            self.pending.push(Subject::Plan(plan));
+        }
+    }
+
+    async fn poll(&mut self) -> Result<(), Error> {
+        self.poll_sessions().await?;
+        self.poll_plans().await
     }
 
     /// Finds sessions whose change counter differs.
-    async fn poll_sessions(&mut self) {
+    async fn poll_sessions(&mut self) -> Result<(), Error> {
         let changed = self
             .engine
             .sessions_changed(&self.caller, self.since, POLL_LIMIT);
-        let Ok(changed) = changed.await else {
-            return;
-        };
-        for (session, counter) in changed {
+        for (session, counter) in changed.await? {
             let before = self.session_counters.insert(session.clone(), counter);
             if before != Some(counter) {
                 self.pending.push(Subject::Session(session.into()));
             }
         }
+        Ok(())
     }
 
     /// Finds plans with new audit events.
-    async fn poll_plans(&mut self) {
+    async fn poll_plans(&mut self) -> Result<(), Error> {
         let query = PlanQuery {
             limit: POLL_LIMIT,
             finished: true,
             ..PlanQuery::default()
         };
-        // If the database is unavailable, the next interval retries.
-        let Ok(page) = self.engine.list_plans(&self.caller, query).await else {
-            return;
-        };
+        let page = self.engine.list_plans(&self.caller, query).await?;
         for listed in &page.plans {
             let (head, at) = (&listed.sheet.head, listed.sheet.updated_at);
-            let before = self.plan_seqs.insert(head.id, head.seq);
-            if before.is_some_and(|before| before != head.seq)
-                || (before.is_none() && at >= self.since)
-            {
-                self.pending.push(Subject::Plan(head.id));
+            if at < self.since {
+                self.plan_seqs.entry(head.id).or_insert(head.seq);
             }
+            self.advance(head.id, head.seq);
         }
+        Ok(())
     }
 }
 

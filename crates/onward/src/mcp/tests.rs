@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{Forms, Server, Setup, ToolSet};
+use crate::hint::Interface;
 use crate::tools::ToolContext;
 
 /// A client that approves every form and counts them.
@@ -162,6 +163,7 @@ async fn connect<C: ClientHandler>(
     let (_, closing) = watch::channel(false);
     let setup = Setup {
         tool_context: ToolContext {
+            interface: Interface::Mcp(ToolSet::All),
             engine: engine.clone(),
             base_url: Some("http://127.0.0.1:7171/".into()),
             extractor: None,

@@ -103,7 +103,7 @@ impl Spec for CreateResearchPlan {
             plan: engine.new_plan_id(),
             name: input.name,
             research_question: input.research_question,
-            steps: params::steps(input.steps, engine),
+            steps: params::steps(input.steps, "steps", engine)?,
             branches,
             design_rationale: input.plan_design_rationale,
             output_formatting_notes: input.output_formatting_notes,

@@ -7,8 +7,10 @@ use onward_core::id::{ArtifactId, StepId};
 use onward_core::refusal::Issue;
 use onward_core::{Code, Refusal};
 use onward_engine::Error;
+use onward_engine::error::KEPT;
 use serde_json::{Map, Value, json};
 
+use super::ToolContext;
 use crate::wire::error::ErrorBody;
 
 /// Why a call failed or was rejected.
@@ -18,7 +20,7 @@ pub(crate) struct ToolError {
     pub(crate) code: Code,
     /// The problem.
     pub(crate) message: String,
-    /// The next action.
+    /// The next action, with the names of use cases in braces (`hint.rs`).
     pub(crate) hint: String,
     /// Machine-readable details.
     pub(crate) details: Option<Value>,
@@ -50,7 +52,7 @@ impl ToolError {
         Self {
             code: Code::Unavailable,
             message: format!("internal error in `{tool}`; this is a bug in Onward"),
-            hint: "call `get_plan_status` to see what was committed, then retry".to_owned(),
+            hint: "see what was committed with {get_plan_status}, then retry".to_owned(),
             details: None,
             not_found: false,
         }
@@ -59,6 +61,7 @@ impl ToolError {
     /// Adds the id of the artifact that holds the rejected work.
     pub(super) fn with_kept_artifact(mut self, kept: Option<ArtifactId>) -> Self {
         if let Some(kept) = kept {
+            self.message.push_str(KEPT);
             let details = self
                 .details
                 .get_or_insert_with(|| Value::Object(Map::new()));
@@ -70,8 +73,9 @@ impl ToolError {
     }
 
     /// `{"error": {code, message, hint, details?}}`.
-    pub(crate) fn to_json(&self) -> Value {
-        let body = ErrorBody::new(self.code, &self.message, &self.hint, self.details.as_ref());
+    pub(crate) fn to_json(&self, context: &ToolContext) -> Value {
+        let hint = context.render_hint(&self.hint);
+        let body = ErrorBody::new(self.code, &self.message, &hint, self.details.as_ref());
         serde_json::to_value(body).unwrap_or_default()
     }
 }

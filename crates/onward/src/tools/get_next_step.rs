@@ -43,6 +43,7 @@ impl Spec for GetNextStep {
         let session = params::session_id(input.session_id);
         let stalled = input.include_stalled.unwrap_or(false);
         let next = context.engine.next_step(caller, plan, session, stalled);
-        Ok(NextStep::new(plan, &next.await?).with_review_url(context.base_url.as_deref()))
+        let next = NextStep::new(plan, &next.await?);
+        Ok(next.for_caller(context.interface, context.base_url.as_deref()))
     }
 }

@@ -39,10 +39,10 @@ impl Issues {
     }
 
     fn value(&mut self, value: &mut Value, schema: &Map<String, Value>, path: &str) {
-        if let Some(expected) = keyword(schema, "type")
-            && !has_type(value, expected)
-        {
-            let (expected, actual) = (type_phrase(expected), type_of(value));
+        let expected = types(schema);
+        if !expected.is_empty() && !expected.iter().any(|kind| has_type(value, kind)) {
+            let expected: Vec<&str> = expected.iter().map(|kind| type_phrase(kind)).collect();
+            let (expected, actual) = (expected.join(" or "), type_of(value));
             self.add(path, format!("must be {expected}, not {actual}"));
             return;
         }
@@ -84,7 +84,7 @@ impl Issues {
     }
 
     fn range(&mut self, number: f64, schema: &Map<String, Value>, path: &str) {
-        let is_integer = keyword(schema, "type") == Some("integer");
+        let is_integer = types(schema).contains(&"integer");
         let is_checked_by_core = is_checked_by_core(path);
         let bound = |name: &str, default: u32| {
             let bound = schema.get(name).filter(|_| !is_checked_by_core).cloned();
@@ -200,8 +200,13 @@ fn quoted(name: &str) -> String {
     format!("`{name}`")
 }
 
-fn keyword<'a>(schema: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
-    schema.get(name).and_then(Value::as_str)
+/// The allowed types; empty if any type is.
+fn types(schema: &Map<String, Value>) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(kind)) => vec![kind],
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
+        Some(_) | None => Vec::new(),
+    }
 }
 
 fn size(schema: &Map<String, Value>, keyword: &str) -> Option<usize> {

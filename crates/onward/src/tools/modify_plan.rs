@@ -172,7 +172,7 @@ fn modification(input: Input, engine: &Engine) -> Result<Modification, ToolError
     let step = || params::step_id(input.step_id.as_deref().unwrap_or_default());
     Ok(match input.action {
         Action::AddSteps => Modification::AddSteps {
-            steps: params::steps(input.steps.unwrap_or_default(), engine),
+            steps: params::steps(input.steps.unwrap_or_default(), "steps", engine)?,
             insert_after: input.insert_after_order,
         },
         Action::RemoveStep => Modification::RemoveStep { step: step()? },

@@ -2,6 +2,7 @@
 //!
 //! A malformed id and an id that does not exist get the same error.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use onward_core::command::{ActionSpec, BranchSpec, StepRef, StepSpec};
@@ -11,9 +12,9 @@ use onward_core::policy::{
     MAX_INSTRUCTIONS, MAX_MAX_ATTEMPTS, MAX_REMARK, MAX_STEPS, MAX_THRESHOLD, MAX_TITLE,
     MIN_THRESHOLD,
 };
-use onward_core::{Code, PlanId, StepId, StepType, Timestamp};
+use onward_core::{Code, PlanId, Refusal, StepId, StepType, Timestamp};
 use onward_engine::{Caller, Engine, Error};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -47,10 +48,13 @@ pub(super) async fn step_id_or_store(
         Ok(step) => Ok(step),
         Err(_) => {
             let named = truncated(id);
-            let artifact =
-                context
-                    .engine
-                    .store_unparsed_result(caller, &named, work(), Code::StepNotFound);
+            let artifact = context.engine.store_unparsed_result(
+                caller,
+                &named,
+                None,
+                work(),
+                Code::StepNotFound,
+            );
             Err(step_not_found(id, artifact.await.ok()))
         }
     }
@@ -69,16 +73,20 @@ pub(super) async fn store_rejected_input(
 ) -> Option<ArtifactId> {
     let mut work = arguments.as_object()?.clone();
     // A reader of the artifact must not be able to act on the claim.
-    work.remove("claimToken");
+    let token = work.remove("claimToken");
+    let token = token.as_ref().and_then(Value::as_str).map(ClaimToken::new);
     let step = work.remove("stepId");
     let named = truncated(step.as_ref().and_then(Value::as_str).unwrap_or_default());
     if work.is_empty() {
         return None;
     }
-    let artifact =
-        context
-            .engine
-            .store_unparsed_result(caller, &named, work.into(), Code::InvalidInput);
+    let artifact = context.engine.store_unparsed_result(
+        caller,
+        &named,
+        token,
+        work.into(),
+        Code::InvalidInput,
+    );
     // The call is rejected whether or not the work could be stored.
     artifact.await.ok()
 }
@@ -187,9 +195,10 @@ pub(super) struct Step {
     /// Short label
     #[schemars(length(max = MAX_TITLE))]
     title: Option<String>,
-    /// Orders (from 1) of steps that must end first
-    #[schemars(length(max = MAX_STEPS), inner(range(min = 1, max = MAX_STEPS)))]
-    depends_on: Option<Vec<u32>>,
+    /// Orders (from 1) or ids of steps that must end first. Orders are those before an insertion;
+    /// new steps follow the last
+    #[schemars(length(max = MAX_STEPS))]
+    depends_on: Option<Vec<Dependency>>,
     /// Overrides the plan's
     #[schemars(range(min = MIN_THRESHOLD_MS, max = MAX_THRESHOLD_MS))]
     stall_threshold_ms: Option<u64>,
@@ -198,22 +207,72 @@ pub(super) struct Step {
     max_attempts: Option<u32>,
 }
 
+/// A reference to a step, by order or by id.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Dependency {
+    Order(u32),
+    Id(String),
+}
+
+impl JsonSchema for Dependency {
+    fn schema_name() -> Cow<'static, str> {
+        "Dependency".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": ["integer", "string"] })
+    }
+}
+
 impl Step {
-    pub(super) fn spec(self, engine: &Engine) -> StepSpec {
-        StepSpec {
+    /// Converts to the engine's type. `path` is the position in the input.
+    fn spec(self, path: &str, engine: &Engine) -> Result<StepSpec, ToolError> {
+        let (mut depends_on, mut depends_on_ids) = (Vec::new(), Vec::new());
+        for (index, needed) in self.depends_on.into_iter().flatten().enumerate() {
+            match needed {
+                Dependency::Order(order) => depends_on.push(order),
+                Dependency::Id(id) => {
+                    let path = format!("{path}.dependsOn[{index}]");
+                    depends_on_ids.push(referenced_step(&id, path)?);
+                }
+            }
+        }
+        Ok(StepSpec {
             id: engine.new_step_id(),
             step_type: self.step_type.into(),
             title: self.title,
             instructions: self.instructions,
-            depends_on: self.depends_on.unwrap_or_default(),
+            depends_on,
+            depends_on_ids,
             stall_threshold: duration(self.stall_threshold_ms),
             max_attempts: self.max_attempts,
-        }
+        })
     }
 }
 
-pub(super) fn steps(steps: Vec<Step>, engine: &Engine) -> Vec<StepSpec> {
-    steps.into_iter().map(|step| step.spec(engine)).collect()
+pub(super) fn steps(
+    steps: Vec<Step>,
+    path: &str,
+    engine: &Engine,
+) -> Result<Vec<StepSpec>, ToolError> {
+    let steps = steps.into_iter().enumerate();
+    let specs = steps.map(|(index, step)| step.spec(&format!("{path}[{index}]"), engine));
+    specs.collect()
+}
+
+/// The id of a step that another step or a branch refers to.
+fn referenced_step(id: &str, path: String) -> Result<StepId, ToolError> {
+    id.parse().map_err(|_| {
+        let actual = format!("`{}`", truncated(id));
+        let expected = "the id of a step in this plan".to_owned();
+        Refusal::InvalidStepReference {
+            path,
+            actual,
+            expected,
+        }
+        .into()
+    })
 }
 
 /// continue: no effect; skip_to: skip to the target; add_steps: insert steps here; fail: fail the
@@ -292,7 +351,7 @@ impl Branch {
                 let steps = steps.ok_or_else(|| {
                     ToolError::invalid(format!("{path}.steps"), "is required for `add_steps`")
                 })?;
-                ActionSpec::AddSteps(self::steps(steps, engine))
+                ActionSpec::AddSteps(self::steps(steps, &format!("{path}.steps"), engine)?)
             }
             Action::Fail => ActionSpec::Fail { reason },
         };
@@ -310,16 +369,7 @@ fn target(order: Option<u32>, id: Option<String>, path: &str) -> Result<StepRef,
         (Some(order), None) => Ok(StepRef::Order(order)),
         (None, Some(id)) => {
             let path = format!("{path}.targetStepId");
-            id.parse().map(StepRef::Id).map_err(|_| {
-                let actual = format!("`{}`", truncated(&id));
-                let expected = "the id of a step in this plan".to_owned();
-                onward_core::Refusal::InvalidStepReference {
-                    path,
-                    actual,
-                    expected,
-                }
-                .into()
-            })
+            referenced_step(&id, path).map(StepRef::Id)
         }
         (None, None) => Err(ToolError::invalid(
             format!("{path}.targetStepOrder"),

@@ -92,6 +92,7 @@ impl Spec for SubmitStepResult {
         let submitted = context.engine.submit(caller, submission).await?;
         Ok(SubmittedResult::new(
             &submitted,
+            context.interface,
             context.base_url.as_deref(),
         ))
     }

@@ -2,8 +2,10 @@
 
 use onward_core::event::Decision as CoreDecision;
 use onward_core::policy::{MAX_CLAIM_TOKEN, MAX_REMARK, MAX_SESSION_ID};
-use onward_engine::Caller;
+use onward_core::step::StepState;
+use onward_core::{Code, StepId};
 use onward_engine::step::ReviewDecision;
+use onward_engine::{Caller, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -72,14 +74,38 @@ impl Spec for SubmitUserDecision {
         caller: &Caller,
         input: Input,
     ) -> Result<review::DecisionOutcome, ToolError> {
+        let step = params::step_id(&input.step_id)?;
         let review = ReviewDecision {
-            step: params::step_id(&input.step_id)?,
+            step,
             decision: input.decision.into(),
             feedback: input.feedback,
             token: params::claim_token(input.claim_token),
             session: params::session_id(input.session_id),
         };
-        let reviewed = context.engine.decide_review(caller, review);
-        Ok(review::DecisionOutcome::new(&reviewed.await?))
+        match context.engine.decide_review(caller, review).await {
+            Ok(reviewed) => Ok(review::DecisionOutcome::new(&reviewed)),
+            Err(error) if error.code() == Code::Forbidden => {
+                Err(with_review_page(context, caller, step, error).await)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
+}
+
+/// The error for a caller that may not decide, with the page where the user does.
+async fn with_review_page(
+    context: &ToolContext,
+    caller: &Caller,
+    step: StepId,
+    forbidden: Error,
+) -> ToolError {
+    let mut error = ToolError::from(forbidden);
+    let found = context.engine.step(caller, step).await;
+    if let (Some(base), Ok((_, step))) = (&context.base_url, found)
+        && let StepState::AwaitingInput { review, .. } = step.state
+    {
+        let url = review::url(base, &review.id.to_string());
+        error.hint = format!("the user decides it: open {url}");
+    }
+    error
 }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Hints, Spec, Tool, ToolContext, ToolError, call, in_flight};
+use crate::hint::Interface;
 
 struct Panics;
 
@@ -49,6 +50,7 @@ async fn a_panic_in_a_tool_becomes_an_error_and_is_logged() {
     let engine = Engine::open(&Address::File(file.clone()), Settings::default()).await;
     let engine = engine.expect("database opens");
     let context = ToolContext {
+        interface: Interface::Api,
         engine: engine.clone(),
         base_url: None,
         extractor: None,

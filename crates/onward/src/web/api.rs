@@ -40,6 +40,7 @@ use serde_json::{Map, Value};
 use super::auth::error::TOKEN_REQUIRED;
 use super::problem::Problem;
 use super::{Site, events, openapi};
+use crate::tools::raw::{self, Arguments};
 use crate::tools::{self, Tool, ToolError};
 use routes::{BASE, ROUTES, Verb};
 
@@ -79,17 +80,23 @@ async fn handle(
     let arguments = arguments.and_then(|mut arguments| {
         for (name, value) in path.iter() {
             let value = coerce(tool.input_schema(), name, value.to_owned());
-            if arguments.insert(name.to_owned(), value).is_some() {
+            if arguments.values.insert(name.to_owned(), value).is_some() {
                 return Err(issue(name, "is already set in the path"));
             }
         }
         Ok(arguments)
     });
-    let arguments = match arguments {
-        Ok(arguments) => Value::Object(arguments),
+    let Arguments { values, issues } = match arguments {
+        Ok(arguments) => arguments,
         Err(problem) => return problem.into_response(),
     };
-    match tools::call(&site.tool_context, &caller, tool, arguments).await {
+    let (context, values) = (&site.tool_context, Value::Object(values));
+    let outcome = if issues.is_empty() {
+        tools::call(context, &caller, tool, values).await
+    } else {
+        tools::call_with_invalid_fields(context, &caller, tool, values, issues).await
+    };
+    match outcome {
         Ok(output) => (verb.status(), Json(output)).into_response(),
         Err(error) => Problem::from(error).into_response(),
     }
@@ -115,14 +122,15 @@ fn issue(path: &str, message: &str) -> Problem {
     }])
 }
 
-/// The JSON object in the body, or an empty object for an empty body.
-async fn body(site: &Site, request: Request) -> Result<Map<String, Value>, Problem> {
+/// The JSON object in the body, or an empty object for an empty body. If it cannot be parsed, the
+/// call is rejected after the text is kept.
+async fn body(site: &Site, request: Request) -> Result<Arguments, Problem> {
     let is_json = is_json(request.headers());
     let bytes = to_bytes(request.into_body(), site.limits.body).await;
     // Other errors close the connection, so this is the size limit.
     let bytes = bytes.map_err(|_| site.limits.too_large())?;
     if bytes.is_empty() {
-        return Ok(Map::new());
+        return Ok(Arguments::default());
     }
     if !is_json {
         return Err(Problem::new(
@@ -133,9 +141,21 @@ async fn body(site: &Site, request: Request) -> Result<Map<String, Value>, Probl
         .status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
     match serde_json::from_slice(&bytes) {
-        Ok(Value::Object(object)) => Ok(object),
+        Ok(Value::Object(values)) => Ok(Arguments {
+            values,
+            ..Arguments::default()
+        }),
         Ok(_) => Err(issue("body", "must be a JSON object")),
-        Err(error) => Err(issue("body", &format!("invalid JSON: {error}"))),
+        Err(error) => {
+            let text = String::from_utf8_lossy(&bytes);
+            Ok(raw::read_object(&text).unwrap_or_else(|| Arguments {
+                values: Map::from_iter([("body".to_owned(), text.into())]),
+                issues: vec![Issue {
+                    path: "body".to_owned(),
+                    message: format!("invalid JSON: {error}"),
+                }],
+            }))
+        }
     }
 }
 
@@ -168,7 +188,7 @@ fn coerce(schema: &Map<String, Value>, name: &str, value: String) -> Value {
 }
 
 /// The arguments in the query string.
-fn query(uri: &Uri, schema: &Map<String, Value>) -> Result<Map<String, Value>, Problem> {
+fn query(uri: &Uri, schema: &Map<String, Value>) -> Result<Arguments, Problem> {
     let mut arguments = Map::new();
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri);
     let pairs = pairs.map_err(|_| issue("query", "invalid query string"))?;
@@ -178,5 +198,8 @@ fn query(uri: &Uri, schema: &Map<String, Value>) -> Result<Map<String, Value>, P
             return Err(issue(&name, "is set twice"));
         }
     }
-    Ok(arguments)
+    Ok(Arguments {
+        values: arguments,
+        ..Arguments::default()
+    })
 }

@@ -108,11 +108,10 @@ fn rate_limited(subject: &str, wait: Duration) -> Problem {
 
 fn overloaded(reason: &str) -> Problem {
     Problem::new(
-        Code::Unavailable,
+        Code::RateLimited,
         reason,
         "retry in 1 s; the request had no effect",
     )
-    .header(RETRY_AFTER, "1")
 }
 
 /// The permit of an open stream. Counts it in `onward_open_streams`.

@@ -1,6 +1,6 @@
 //! Accept loop: a bounded number of connections, each with a timeout for request headers.
 //!
-//! Connections over the limit get a 503 response. On shutdown the server accepts no more
+//! Connections over the limit get a 429 response. On shutdown the server accepts no more
 //! connections and finishes running requests.
 
 use std::convert::Infallible;
@@ -23,13 +23,13 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Delay after a failed `accept`, for example when the process has too many open files.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The raw response to connections over the limit.
-const TOO_MANY_CONNECTIONS: &str = "HTTP/1.1 503 Service Unavailable\r\n\
+const TOO_MANY_CONNECTIONS: &str = "HTTP/1.1 429 Too Many Requests\r\n\
     content-type: application/problem+json\r\n\
     retry-after: 1\r\n\
     connection: close\r\n\
     content-length: 191\r\n\r\n\
-    {\"type\":\"urn:onward:problem:unavailable\",\"title\":\"Service unavailable\",\
-    \"status\":503,\"detail\":\"too many open connections\",\"code\":\"unavailable\",\
+    {\"type\":\"urn:onward:problem:rate_limited\",\"title\":\"Too many requests\",\
+    \"status\":429,\"detail\":\"too many open connections\",\"code\":\"rate_limited\",\
     \"hint\":\"retry in 1 s; the request had no effect\"}";
 
 /// Serves connections until `stop` is set, then waits for running requests.

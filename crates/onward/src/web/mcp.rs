@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -26,7 +26,9 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use super::Site;
 use super::auth::error::{AuthError, TOKEN_REQUIRED};
 use super::problem::Problem;
+use crate::hint::Interface;
 use crate::mcp::{Forms, Server, Setup, ToolSet};
+use crate::tools::raw;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -85,12 +87,13 @@ impl From<&Caller> for Owner {
 
 impl McpService {
     pub(super) fn new(
-        context: crate::tools::ToolContext,
+        mut context: crate::tools::ToolContext,
         forms: Forms,
         body: usize,
         closing: tokio::sync::watch::Receiver<bool>,
         new_endpoint: NewEndpoint,
     ) -> Self {
+        context.interface = Interface::Mcp(ToolSet::All);
         let setup = Setup {
             tool_context: context,
             tool_set: ToolSet::All,
@@ -144,7 +147,7 @@ impl McpService {
                 && self.sessions.sessions.read().await.len() >= MAX_SESSIONS =>
             {
                 Err(Problem::new(
-                    Code::Unavailable,
+                    Code::RateLimited,
                     "too many open sessions",
                     "close a session with `DELETE`, use an MCP version without sessions, or retry later",
                 ))
@@ -196,6 +199,31 @@ async fn access_revoked(site: Arc<Site>, headers: HeaderMap, owner: Owner) {
     }
 }
 
+/// Passes a request to the SDK. If it cannot parse the body, a tool call with readable arguments
+/// takes its place, so that the caller gets a tool error and its work is kept.
+async fn respond(site: &Site, request: Request) -> Result<Response, Problem> {
+    if request.method() != Method::POST {
+        return Ok((site.mcp.endpoint)(request).await);
+    }
+    let (parts, body) = request.into_parts();
+    let bytes = to_bytes(body, site.limits.body).await;
+    // Other errors close the connection, so this is the size limit.
+    let bytes = bytes.map_err(|_| site.limits.too_large())?;
+    let request = Request::from_parts(parts.clone(), Body::from(bytes.clone()));
+    let response = (site.mcp.endpoint)(request).await;
+    if response.status() != StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return Ok(response);
+    }
+    let Some((message, invalid)) = raw::read_tool_call(&bytes) else {
+        return Ok(response);
+    };
+    let mut parts = parts;
+    parts.headers.remove(CONTENT_LENGTH);
+    parts.extensions.insert(invalid);
+    let request = Request::from_parts(parts, Body::from(message.to_string()));
+    Ok((site.mcp.endpoint)(request).await)
+}
+
 pub(super) async fn handle(State(site): State<Arc<Site>>, request: Request) -> Response {
     let Some(owner) = request.extensions().get::<Caller>().map(Owner::from) else {
         // Unreachable: the middleware rejects requests without a caller.
@@ -210,7 +238,10 @@ pub(super) async fn handle(State(site): State<Arc<Site>>, request: Request) -> R
     }
     let has_session = request.headers().contains_key(SESSION);
     let headers = request.headers().clone();
-    let mut response = (site.mcp.endpoint)(request).await;
+    let mut response = match respond(&site, request).await {
+        Ok(response) => response,
+        Err(problem) => return problem.into_response(),
+    };
     if is_stream(response.headers()) {
         let revoked = access_revoked(Arc::clone(&site), headers, owner.clone());
         response =

@@ -98,6 +98,7 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/skills", get(skills::show))
         .route("/skills/{execution}", get(skills::show_one))
         .route("/settings", get(settings::show))
+        .route("/settings/reviews", post(settings::set_reviews))
         .route("/settings/tokens", post(settings::create_token))
         .route("/settings/tokens/{token}/revoke", post(settings::revoke))
         .layer(from_fn(with_security_headers))

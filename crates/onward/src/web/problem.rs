@@ -3,7 +3,7 @@
 //! The only mapping from error codes to statuses and titles. `/mcp` uses these responses only for
 //! requests that fail before the protocol handler; tool errors are MCP results.
 
-use axum::http::header::{CONTENT_TYPE, HeaderName};
+use axum::http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use onward_core::Code;
@@ -14,6 +14,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::hint::{self, Interface};
+
 /// Content type of problem details.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
@@ -23,6 +25,7 @@ pub(crate) struct Problem {
     status: StatusCode,
     code: Code,
     detail: String,
+    /// With the names of use cases in braces (`hint.rs`).
     hint: String,
     details: Option<Value>,
     headers: Vec<(HeaderName, String)>,
@@ -84,16 +87,16 @@ impl Problem {
     }
 
     /// Status, title, detail and hint for an HTML page.
-    pub(crate) fn page_text(&self) -> (StatusCode, &'static str, &str, &str) {
+    pub(crate) fn page_text(&self) -> (StatusCode, &'static str, &str, String) {
+        let hint = || hint::render(&self.hint, Interface::Page, None);
         let (title, hint) = match (self.status, self.code) {
             // The API has no code for other missing items.
-            (StatusCode::NOT_FOUND, Code::InvalidInput) => ("Not found", self.hint.as_str()),
-            // The API's hint names tools, which users of the dashboard do not call.
+            (StatusCode::NOT_FOUND, Code::InvalidInput) => ("Not found", hint()),
             (_, code @ (Code::PlanNotFound | Code::StepNotFound)) => (
                 title(code),
-                "it may have been deleted, or it belongs to another tenant",
+                "it may have been deleted, or it belongs to another tenant".to_owned(),
             ),
-            (_, code) => (title(code), self.hint.as_str()),
+            (_, code) => (title(code), hint()),
         };
         (self.status, title, &self.detail, hint)
     }
@@ -173,13 +176,16 @@ impl IntoResponse for Problem {
             status: self.status.as_u16(),
             detail: self.detail,
             code: self.code.to_string(),
-            hint: self.hint,
+            hint: hint::render(&self.hint, Interface::Api, None),
             details: self.details,
         };
         let body = serde_json::to_vec(&wire).unwrap_or_default();
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        if self.code == Code::RateLimited {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
         for (name, value) in self.headers {
             if let Ok(value) = HeaderValue::try_from(value) {
                 headers.insert(name, value);

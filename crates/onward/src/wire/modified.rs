@@ -5,6 +5,8 @@ use onward_engine::modify::Modified;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::step::dependencies;
+
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ModifiedPlan {
@@ -24,6 +26,11 @@ struct Step {
     step_order: u32,
     step_type: &'static str,
     status: &'static str,
+    /// Orders of the steps it depends on, after the change
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    depends_on: Vec<u32>,
+    #[serde(skip_serializing_if = "is_zero")]
+    depends_on_omitted: u32,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -32,11 +39,16 @@ fn is_zero(number: &u32) -> bool {
 
 impl ModifiedPlan {
     pub(crate) fn new(action: &'static str, modified: &Modified) -> Self {
-        let step = |line: &StepLine| Step {
-            step_id: line.id.to_string(),
-            step_order: line.order,
-            step_type: line.step_type.as_str(),
-            status: line.status.as_str(),
+        let step = |line: &StepLine| {
+            let (depends_on, depends_on_omitted) = dependencies(&modified.depends_on, line.id);
+            Step {
+                step_id: line.id.to_string(),
+                step_order: line.order,
+                step_type: line.step_type.as_str(),
+                status: line.status.as_str(),
+                depends_on,
+                depends_on_omitted,
+            }
         };
         Self {
             plan_id: modified.head.id.to_string(),

@@ -1,12 +1,13 @@
 //! The response of `get_next_step`, and the preview of `onward plan next`, which claims nothing.
 
 use onward_core::{PlanId, Step};
-use onward_engine::next_step::{AssignedStep, NextStep as EngineNextStep};
+use onward_engine::next_step::{AssignedStep, NextStep as EngineNextStep, StepInProgress};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::review::Review;
 use super::step::InProgress;
+use crate::hint::{self, Interface};
 
 /// The next step, or why there is none.
 #[derive(Serialize, JsonSchema)]
@@ -64,6 +65,9 @@ pub(crate) enum NextStep {
         failed_count: u32,
         blocked_count: u32,
         in_progress: Vec<InProgress>,
+        /// The next action
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
     },
 }
 
@@ -115,14 +119,25 @@ impl NextStep {
                 failed_count: *failed,
                 blocked_count: *blocked,
                 in_progress: steps.iter().map(InProgress::new).collect(),
+                hint: Some(no_pending_steps_hint(steps)),
             },
         }
     }
 
-    /// Adds the dashboard link to a pending review.
-    pub(crate) fn with_review_url(mut self, base_url: Option<&str>) -> Self {
-        if let NextStep::AwaitingReview { review, .. } = &mut self {
-            review.set_url(base_url);
+    /// Adds the dashboard link to a pending review, and names calls of the caller's interface.
+    pub(crate) fn for_caller(mut self, interface: Interface, base_url: Option<&str>) -> Self {
+        match &mut self {
+            NextStep::AwaitingReview { review, .. } => {
+                review.set_url(base_url);
+            }
+            NextStep::NoPendingSteps {
+                hint: Some(hint), ..
+            } => *hint = hint::render(hint, interface, base_url),
+            NextStep::StepStarted { .. }
+            | NextStep::StepReady { .. }
+            | NextStep::PlanComplete { .. }
+            | NextStep::PlanFailed { .. }
+            | NextStep::NoPendingSteps { hint: None, .. } => {}
         }
         self
     }
@@ -154,4 +169,28 @@ impl NextStep {
             attempt: step.attempt(),
         }
     }
+}
+
+/// What an agent does when no step is ready: take over a stalled step, or wait for its holder.
+fn no_pending_steps_hint(steps: &[StepInProgress]) -> String {
+    let stalled = steps.iter().find(|step| step.stalled);
+    if let Some(StepInProgress { order, .. }) = stalled {
+        return format!("take over step {order}: {{get_next_step}} with `includeStalled: true`");
+    }
+    let first = steps
+        .iter()
+        .filter_map(|step| Some((step.stalls_at?, step)));
+    let Some((stalls_at, step)) = first.min_by_key(|(stalls_at, _)| *stalls_at) else {
+        return "get the status of each step from {get_plan_status}".to_owned();
+    };
+    let holder = match &step.session {
+        Some(session) => format!("session `{session}`"),
+        None => "another agent".to_owned(),
+    };
+    format!(
+        "wait: {holder} holds step {}; after {} take it over: {{get_next_step}} with \
+         `includeStalled: true`",
+        step.order,
+        super::at(stalls_at),
+    )
 }

@@ -161,6 +161,6 @@ impl ReviewOutcome {
     }
 }
 
-fn url(base: &str, review_id: &str) -> String {
+pub(crate) fn url(base: &str, review_id: &str) -> String {
     format!("{}/reviews/{review_id}", base.trim_end_matches('/'))
 }

@@ -1,7 +1,9 @@
 //! Steps in lists and responses.
 
+use std::collections::BTreeMap;
+
 use onward_core::id::SessionId;
-use onward_core::{PlanId, Timestamp};
+use onward_core::{PlanId, StepId, Timestamp};
 use onward_engine::StepLine;
 use onward_engine::list::StepPage;
 use onward_engine::next_step::StepInProgress;
@@ -21,6 +23,11 @@ pub(crate) struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     attempt: u32,
+    /// Orders of the steps it depends on
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    depends_on: Vec<u32>,
+    #[serde(skip_serializing_if = "is_zero")]
+    depends_on_omitted: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     result_summary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,11 +45,28 @@ impl Step {
             status: line.status.as_str(),
             title: line.title.clone(),
             attempt: line.attempt,
+            depends_on: Vec::new(),
+            depends_on_omitted: 0,
             result_summary: line.result_summary.clone(),
             reason: line.failure.as_ref().map(ToString::to_string),
             ended_at: line.ended_at.map(super::at),
         }
     }
+}
+
+/// The listed dependencies of a step; the rest is counted.
+const MAX_DEPENDENCIES: usize = 50;
+
+/// The orders of the steps that a step depends on, and the number of those that are not listed.
+pub(super) fn dependencies(all: &BTreeMap<StepId, Vec<u32>>, step: StepId) -> (Vec<u32>, u32) {
+    let orders = all.get(&step).map_or(&[][..], Vec::as_slice);
+    let omitted = orders.len().saturating_sub(MAX_DEPENDENCIES);
+    let listed = orders.iter().copied().take(MAX_DEPENDENCIES);
+    (listed.collect(), u32::try_from(omitted).unwrap_or(u32::MAX))
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Steps of a plan in order.
@@ -57,9 +81,17 @@ pub(crate) struct Steps {
 
 impl Steps {
     pub(crate) fn new(plan: PlanId, page: &StepPage) -> Self {
+        let step = |line: &StepLine| {
+            let (depends_on, depends_on_omitted) = dependencies(&page.depends_on, line.id);
+            Step {
+                depends_on,
+                depends_on_omitted,
+                ..Step::new(line)
+            }
+        };
         Self {
             plan_id: plan.to_string(),
-            steps: page.steps.iter().map(Step::new).collect(),
+            steps: page.steps.iter().map(step).collect(),
             next_cursor: page.next.map(|order| order.to_string()),
         }
     }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::next::NextStep;
+use crate::hint::Interface;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -57,7 +58,11 @@ struct TakenBranch {
 }
 
 impl SubmittedResult {
-    pub(crate) fn new(submitted: &SubmitResponse, base_url: Option<&str>) -> Self {
+    pub(crate) fn new(
+        submitted: &SubmitResponse,
+        interface: Interface,
+        base_url: Option<&str>,
+    ) -> Self {
         let next = match submitted.plan_status {
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => "get_next_step",
             PlanStatus::AwaitingReview => "await_review",
@@ -82,7 +87,7 @@ impl SubmittedResult {
             instructions_changed: changed.is_some().then_some(true),
             instructions: changed.cloned(),
             next_step: next_step
-                .map(|next| NextStep::new(submitted.plan, next).with_review_url(base_url)),
+                .map(|next| NextStep::new(submitted.plan, next).for_caller(interface, base_url)),
         }
     }
 }

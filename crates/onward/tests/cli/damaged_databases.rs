@@ -127,8 +127,11 @@ fn doctor_finds_a_file_that_other_users_can_read() {
 #[test]
 fn rejects_an_ambiguous_prefix() {
     let fixture = Fixture::empty("ambiguous").with_plans();
-    // Step ids begin with their creation time.
-    let (error, code) = error(&fixture, "onward --json review decide 0 approve");
+    // A plan has steps with adjacent ids.
+    let step = fixture.names.iter().find(|(name, _)| name == "tides-2");
+    let (_, id) = step.expect("the step has a name");
+    let command = format!("onward --json review decide {} approve", &id[..3]);
+    let (error, code) = error(&fixture, &command);
     assert_eq!(error["code"], "invalid_input", "{error}");
     assert_eq!(code, Some(2), "{error}");
 }

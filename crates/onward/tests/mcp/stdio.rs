@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-use onward_testbed::mcp_client::{Client, ERAS, Era, Rejection, success};
+use onward_testbed::mcp_client::{Client, ERAS, Era, Rejection, rejection, success};
 use serde_json::json;
 
-use crate::engine::logged_requests;
+use crate::engine::{logged_requests, with_engine};
 use crate::fixtures;
 use crate::program;
 
@@ -392,4 +392,65 @@ fn a_failed_start_writes_nothing_to_stdout() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.starts_with("error: "), "{stderr}");
     assert!(stderr.contains("`unknown`"), "{stderr}");
+}
+
+#[test]
+fn keeps_work_that_the_parser_rejects() {
+    let deep = format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200));
+    for field in [
+        format!("\"result\":{deep}"),
+        "\"result\":{\"n\":1e999}".to_owned(),
+        "\"result\":{\"text\":\"\\ud800\"}".to_owned(),
+        "\"stepExecutionReport\":{\"text\":\"\\ud800\"}".to_owned(),
+    ] {
+        let dir = program();
+        let mut client = Client::start(&dir, Era::Handshake);
+        let plan = fixtures::create_plan(&mut client, 1);
+        let (step, token) = fixtures::claim_step(&mut client, &plan);
+        let arguments = format!(
+            "{{\"stepId\":\"{step}\",\"claimToken\":\"{token}\",\"resultSummary\":\"s\",{field}}}"
+        );
+        let params = format!("{{\"name\":\"submit_step_result\",\"arguments\":{arguments}}}");
+        let line = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/call\",\"params\":{params}}}"
+        );
+        client.write_line(line.as_bytes());
+        let response = client.response_to(77);
+        let rejected = rejection("submit_step_result", &response);
+        assert_eq!(rejected.code, "invalid_input", "{response}");
+        let (path, value) = field.split_once(':').expect("a field");
+        assert_eq!(rejected.paths(), [path.trim_matches('"')], "{response}");
+        let kept = rejected.error["details"]["keptArtifactId"].as_str();
+        let kept = kept.expect("the work is kept").parse().expect("an id");
+        let kept = with_engine(&dir, async |engine, caller| {
+            engine
+                .artifact(caller, kept)
+                .await
+                .expect("artifact")
+                .content
+        });
+        let kept: serde_json::Value = serde_json::from_str(&kept).expect("JSON");
+        assert_eq!(kept[path.trim_matches('"')], value);
+        // The claim still works.
+        let submit = json!({ "stepId": step, "claimToken": token, "resultSummary": "s" });
+        client.call("submit_step_result", submit);
+    }
+}
+
+#[test]
+fn core_hints_name_only_core_tools() {
+    let dir = program();
+    let mut client = Client::with_options(&dir, Era::Handshake, &["--tools", "core"], json!({}));
+    let plan = fixtures::create_plan(&mut client, 1);
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    let remove = json!({ "planId": plan, "action": "remove_step", "stepId": unknown });
+    let rejected = client.call_rejected("modify_plan", remove);
+    assert_eq!(rejected.code, "step_not_found");
+    let hint = rejected.error["hint"].as_str().expect("a hint");
+    assert!(hint.contains("`get_plan_status`"), "{hint}");
+    fixtures::claim_step(&mut client, &plan);
+    let next = client.call("get_next_step", json!({ "planId": plan }));
+    assert_eq!(next["status"], "no_pending_steps");
+    let hint = next["hint"].as_str().expect("a hint");
+    assert!(hint.contains("includeStalled"), "{hint}");
 }

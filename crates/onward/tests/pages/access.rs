@@ -162,6 +162,7 @@ async fn rejects_forms_without_a_valid_csrf_token() {
             format!("/plans/{id}/resume"),
             "/plans/sample".to_owned(),
             "/settings/tokens".to_owned(),
+            "/settings/reviews".to_owned(),
             "/logout".to_owned(),
         ] {
             let fields = [("csrf_token", csrf_token), ("name", "x"), ("role", "owner")];
@@ -227,6 +228,11 @@ async fn roles_without_permission_see_no_buttons_and_are_rejected() {
             may_manage,
             "{role}"
         );
+        // Only an owner changes the tenant.
+        settings.assert_lacks("action=\"/settings/reviews\"");
+        let fields = [("csrf_token", &*settings.csrf_token()), ("agents", "wait")];
+        let denied = browser.post("/settings/reviews", &fields).await;
+        assert_eq!(denied.status, StatusCode::FORBIDDEN, "{role}");
         let csrf_token = page.csrf_token();
         let tried = browser
             .post(
@@ -236,6 +242,29 @@ async fn roles_without_permission_see_no_buttons_and_are_rejected() {
             .await;
         let expected = if may_abandon { 409 } else { 403 };
         assert_eq!(tried.status.as_u16(), expected, "{role}: {tried:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_owner_reserves_review_decisions_for_users() {
+    let setup = token_server("pages-agents-decide");
+    let owner = setup.token("local", "boss", "owner");
+    let agent = setup.token("local", "robot", "agent");
+    let server = setup.serve();
+    let browser = Browser::signed_in(&server, &owner).await;
+    let id = create_plan(&server, &owner, "Boats").await;
+    let next = format!("/api/v1/plans/{id}/next");
+    let next = server.post_as(&agent, &next, json!({})).await;
+    let step = text(&next.expect_success(), "stepId");
+    let review = format!("/api/v1/steps/{step}/review");
+    let review = server.post_as(&agent, &review, json!({ "summary": "?" }));
+    review.await.expect_success();
+    for (agents, status) in [("wait", 403), ("decide", 200)] {
+        let set = browser.submit("/settings", "/settings/reviews", &[("agents", agents)]);
+        assert_eq!(set.await.location, "/settings?done=reviews");
+        let decision = format!("/api/v1/steps/{step}/decision");
+        let decision = server.post_as(&agent, &decision, json!({ "decision": "approve" }));
+        assert_eq!(decision.await.status.as_u16(), status, "{agents}");
     }
 }
 

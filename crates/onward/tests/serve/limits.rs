@@ -161,7 +161,8 @@ async fn rejects_requests_above_the_concurrency_limit_immediately() {
         .serve();
     let (partial, rest) = PartialRequest::start(&server).await;
     let rejected = server.get("/api/v1/ping").await;
-    rejected.expect_problem(503, "unavailable");
+    rejected.expect_problem(429, "rate_limited");
+    assert_eq!(rejected.header("retry-after"), "1");
     assert!(
         server.get("/healthz").await.status.is_success(),
         "the health check has no limit"
@@ -191,7 +192,7 @@ async fn rejects_streams_above_the_limit_until_one_closes() {
     server
         .get("/api/v1/events")
         .await
-        .expect_problem(503, "unavailable");
+        .expect_problem(429, "rate_limited");
     assert!(server.get("/api/v1/ping").await.status.is_success());
     drop(events);
     let deadline = Instant::now() + TIMEOUT;

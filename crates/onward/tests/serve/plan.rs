@@ -287,3 +287,54 @@ async fn rejects_invalid_input_with_its_path() {
         "the next request succeeds"
     );
 }
+
+#[tokio::test]
+async fn keeps_work_that_the_parser_rejects() {
+    let server = program("rejected-json").serve();
+    let plan = json!({
+        "name": "Boats", "researchQuestion": "Which?",
+        "steps": [{ "stepType": "custom", "instructions": "Do it." }],
+    });
+    let plan = server.post("/api/v1/plans", plan).await.expect_success();
+    let next = format!("/api/v1/plans/{}/next", plan["planId"].as_str().unwrap());
+    let next = server.post(&next, json!({})).await.expect_success();
+    let step = next["stepId"].as_str().unwrap();
+    let api = format!("/api/v1/steps/{step}/result");
+    for body in [
+        "{\"resultSummary\":\"s\",\"result\":{\"n\":1e999}}",
+        "{\"resultSummary\":\"s\",\"result\":{\"t\":\"\\ud800\"}}",
+        "{\"resultSummary\":\"s\",",
+    ] {
+        let request = server.request(reqwest::Method::POST, &api);
+        let request = request.header("content-type", "application/json");
+        let response = request.body(body).send().await.unwrap();
+        let response = onward_testbed::Response::read(response).await;
+        response.expect_problem(400, "invalid_input");
+        let kept = &response.json()["details"]["keptArtifactId"];
+        assert!(kept.is_string(), "{}", response.text());
+    }
+    // The same over MCP.
+    let arguments =
+        format!("{{\"stepId\":\"{step}\",\"resultSummary\":\"s\",\"result\":{{\"n\":1e999}}}}");
+    let params = format!(
+        "{{\"name\":\"submit_step_result\",\"arguments\":{arguments},\
+        \"_meta\":{{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
+        \"io.modelcontextprotocol/clientInfo\":{{\"name\":\"t\",\"version\":\"1\"}},\
+        \"io.modelcontextprotocol/clientCapabilities\":{{}}}}}}"
+    );
+    let body =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}");
+    let request = server.request(reqwest::Method::POST, "/mcp");
+    let request = request.header("content-type", "application/json");
+    let request = request.header("accept", "application/json, text/event-stream");
+    let request = request.header("mcp-protocol-version", "2026-07-28");
+    let request = request.header("mcp-method", "tools/call");
+    let request = request.header("mcp-name", "submit_step_result");
+    let response = request.body(body).send().await.unwrap();
+    let response = onward_testbed::Response::read(response).await;
+    assert!(
+        response.text().contains("keptArtifactId"),
+        "{}",
+        response.text()
+    );
+}

@@ -2,7 +2,7 @@
 
 use super::super::check::Check;
 use super::super::create::{check_branch, check_limit};
-use super::super::resolve::{self, BranchFacts};
+use super::super::resolve;
 use super::facts::Facts;
 use crate::command::BranchSpec;
 use crate::event::{Change, Event};
@@ -13,17 +13,8 @@ pub(super) fn decide(facts: &Facts, spec: &BranchSpec) -> Result<(Change, Option
     let mut check = Check::with_taken_ids(&facts.taken);
     check_branch(&mut check, "branch", spec);
     check.finish()?;
+    let branch = facts.resolve_with(|existing| resolve::branch(spec, "branch", existing))?;
     let after = facts.orders.get(&spec.after_order).copied();
-    let branch = resolve::branch(
-        spec,
-        "branch",
-        &BranchFacts {
-            after,
-            total: facts.head.counts.total(),
-            existing: &|order| facts.orders.get(&order).copied(),
-            by_id: &|id| facts.target.filter(|target| target.id == id),
-        },
-    )?;
     match after {
         Some(step) if step.status.is_terminal() => Err(Refusal::StepIsTerminal(step.status)),
         Some(_) | None => {

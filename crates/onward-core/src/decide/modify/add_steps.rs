@@ -1,22 +1,12 @@
 //! Inserts steps after a given order or at the end. Later orders shift.
 
 use super::super::check::Check;
-use super::super::resolve::{self, Insertion};
+use super::super::resolve;
 use super::facts::Facts;
 use crate::command::StepSpec;
 use crate::event::{Change, Event};
-use crate::plan::PlanHead;
 use crate::policy::MAX_STEPS;
 use crate::refusal::Refusal;
-
-/// The position of the new steps.
-pub(super) fn insertion(
-    plan: &PlanHead,
-    specs: &[StepSpec],
-    insert_after: Option<u32>,
-) -> Insertion {
-    Insertion::new(insert_after.unwrap_or_else(|| plan.counts.total()), specs)
-}
 
 pub(super) fn decide(
     facts: &Facts,
@@ -40,20 +30,18 @@ pub(super) fn decide(
             actual,
         });
     }
-    let insertion = insertion(&facts.head, specs, insert_after);
-    if insertion.after > total {
+    let after = insert_after.unwrap_or(total);
+    if after > total {
         return Err(Refusal::InvalidStepReference {
             path: "insertAfterOrder".to_owned(),
-            actual: format!("order {}", insertion.after),
+            actual: format!("order {after}"),
             expected: format!("0 to {total}"),
         });
     }
-    let steps = resolve::steps(specs, insertion, |order| {
-        facts.orders.get(&order).map(|step| step.id)
-    })?;
+    let steps = facts.resolve_with(|existing| resolve::steps(specs, existing))?;
     Ok((
         Change::StepsAdded {
-            after: insertion.after,
+            after,
             steps: steps.into(),
         },
         None,

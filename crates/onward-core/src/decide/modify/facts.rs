@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::apply::Plan;
-use crate::decide::resolve::{OrderFacts, ReferencedStep};
+use crate::decide::resolve::{ExistingSteps, IdFacts, OrderFacts, ReferencedStep};
 use crate::id::{BranchId, StepId};
 use crate::plan::PlanHead;
 use crate::refusal::Refusal;
@@ -20,8 +20,8 @@ pub struct Needs {
     pub fresh: Vec<StepId>,
     /// [`Facts::orders`]: the steps with these orders that exist.
     pub orders: BTreeSet<u32>,
-    /// [`Facts::target`], if it exists.
-    pub target: Option<StepId>,
+    /// [`Facts::ids`]: the steps of the plan with these ids.
+    pub ids: BTreeSet<StepId>,
     /// [`Facts::branches_after`] of the step with this order.
     pub branches_after: Option<u32>,
     /// [`Facts::list`].
@@ -43,8 +43,8 @@ pub struct Facts {
     pub taken: Vec<StepId>,
     /// Steps referenced by order.
     pub orders: OrderFacts,
-    /// The step that a `skip_to` references by id.
-    pub target: Option<ReferencedStep>,
+    /// Steps referenced by id.
+    pub ids: IdFacts,
     /// The number of branches after the step.
     pub branches_after: usize,
     /// All steps, sorted by order.
@@ -61,7 +61,7 @@ impl Facts {
             needed_by: Vec::new(),
             taken: Vec::new(),
             orders: OrderFacts::new(),
-            target: None,
+            ids: IdFacts::new(),
             branches_after: 0,
             list: Vec::new(),
         }
@@ -82,14 +82,23 @@ impl Facts {
         facts.taken = fresh.filter(|id| index.is_taken(*id)).collect();
         let place = |order: &u32| Some((*order, ReferencedStep::new(plan.step_at(*order)?)));
         facts.orders = needs.orders.iter().filter_map(place).collect();
-        let target = needs.target.and_then(|id| plan.step(id));
-        facts.target = target.map(ReferencedStep::new);
+        let step = |id: &StepId| Some((*id, ReferencedStep::new(plan.step(*id)?)));
+        facts.ids = needs.ids.iter().filter_map(step).collect();
         let after = needs.branches_after.and_then(|order| plan.step_at(order));
         facts.branches_after = after.map_or(0, |step| plan.branches_after(step.id()).len());
         if needs.list {
             facts.list = plan.steps().iter().map(Step::id).collect();
         }
         facts
+    }
+
+    /// The existing steps, for new steps and branches that refer to them.
+    pub(super) fn resolve_with<T>(&self, resolve: impl FnOnce(&ExistingSteps<'_>) -> T) -> T {
+        resolve(&ExistingSteps {
+            total: self.head.counts.total(),
+            by_order: &|order| self.orders.get(&order).copied(),
+            by_id: &|id| self.ids.get(&id).copied(),
+        })
     }
 
     pub(super) fn step(&self, id: StepId) -> Result<&Step, Refusal> {

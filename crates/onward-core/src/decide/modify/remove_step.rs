@@ -1,6 +1,7 @@
 //! Removes a pending step with its branches. Later orders shift.
 //!
-//! Rejected if a branch refers to the step or another step depends on it.
+//! Rejected if a branch refers to the step, another step depends on it, or it is the only step: a
+//! plan has at least one.
 
 use super::facts::Facts;
 use crate::event::{Change, Event};
@@ -12,6 +13,9 @@ pub(super) fn decide(facts: &Facts, id: StepId) -> Result<(Change, Option<Event>
     let step = facts.step(id)?;
     let (dependents, needed_by) = (&*facts.dependents, &*facts.needed_by);
     let why = match (step.status(), dependents, needed_by) {
+        (StepStatus::Pending, [], []) if facts.head.counts.total() <= 1 => {
+            Some(NotRemovable::OnlyStep)
+        }
         (StepStatus::Pending, [], []) => None,
         (StepStatus::Pending, [dependent, ..], _) => Some(NotRemovable::NeededByStep(*dependent)),
         (StepStatus::Pending, [], [branch, ..]) => Some(NotRemovable::NeededByBranch(*branch)),

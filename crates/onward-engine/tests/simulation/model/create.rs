@@ -56,7 +56,7 @@ fn build_plan(command: &CreatePlan, ctx: &Context<'_>) -> Result<Plan, Code> {
     for branch in &command.branches {
         resolve::check_branch(branch)?;
     }
-    let steps = resolve::steps(&[], 0, &command.steps)?;
+    let steps = resolve::steps(&[], &command.steps)?;
     let list: Vec<StepId> = steps.iter().map(|step| step.id).collect();
     let mut branches = Vec::new();
     for branch in &command.branches {

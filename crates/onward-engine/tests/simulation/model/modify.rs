@@ -34,7 +34,10 @@ impl Plan {
             }
             Modification::RemoveStep { step } => {
                 let index = find(self, step)?;
-                if self.steps[index].status != StepStatus::Pending || self.is_referenced(*step) {
+                if self.steps[index].status != StepStatus::Pending
+                    || self.is_referenced(*step)
+                    || self.steps.len() == 1
+                {
                     return Err(Code::StepNotRemovable);
                 }
                 self.steps.remove(index);
@@ -101,7 +104,7 @@ impl Plan {
             return Err(Code::InvalidStepReference);
         }
         let index = usize::try_from(preceding).expect("count fits usize");
-        let resolved = resolve::steps(&self.step_ids(), index, specs)?;
+        let resolved = resolve::steps(&self.step_ids(), specs)?;
         self.steps
             .splice(index..index, resolved.into_iter().map(Step::new));
         Ok(())

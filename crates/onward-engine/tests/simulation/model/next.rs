@@ -17,6 +17,9 @@ impl Plan {
             PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => {}
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
                 if self.status == PlanStatus::Stalled {
+                    if !self.has_step_to_assign(include_stalled, ctx.now) {
+                        return self.no_step_response(ctx.now);
+                    }
                     self.resume("next_step", ctx);
                 }
                 if let Some(index) = self.choose_step(include_stalled, ctx) {
@@ -26,6 +29,19 @@ impl Plan {
             }
         }
         self.no_step_response(ctx.now)
+    }
+
+    fn has_step_to_assign(&self, include_stalled: bool, now: Timestamp) -> bool {
+        let mut steps = self.steps.iter().enumerate();
+        steps.any(|(index, step)| match step.status {
+            StepStatus::Pending => !self.is_blocked(step),
+            StepStatus::InProgress => {
+                let claim = step.current_claim();
+                claim.is_some_and(|claim| claim.feedback_pending)
+                    || (include_stalled && self.is_stalled(index, now))
+            }
+            _ => false,
+        })
     }
 
     /// Assigns a step and returns its index.
@@ -99,6 +115,7 @@ impl Plan {
             last_activity: None,
             stall_marked: None,
             undelivered: None,
+            draft: None,
             released: false,
         });
         let id = step.id();
@@ -173,6 +190,7 @@ impl Plan {
                                 order: self.order(index),
                                 elapsed: now.since(claim.inactive_since()),
                                 stalled: self.is_stalled(index, now),
+                                stalls_at: step.active_until(self.threshold),
                                 session: claim.session.clone(),
                             }
                         })

@@ -1,4 +1,5 @@
-//! Validates step and branch specs, and resolves orders to step ids in the resulting step list.
+//! Validates step and branch specs, and resolves orders to step ids. New steps count on from the last
+//! existing one.
 
 use onward_core::branch::Action;
 use onward_core::command::{ActionSpec, BranchSpec, StepRef, StepSpec};
@@ -30,15 +31,10 @@ pub(super) fn check_branch(spec: &BranchSpec) -> Result<(), Code> {
     }
 }
 
-/// Resolves steps that are inserted at this index of the list.
-pub(super) fn steps(
-    list: &[StepId],
-    index: usize,
-    specs: &[StepSpec],
-) -> Result<Vec<NewStep>, Code> {
+/// Resolves steps that are added to the list.
+pub(super) fn steps(list: &[StepId], specs: &[StepSpec]) -> Result<Vec<NewStep>, Code> {
     let mut all = list.to_vec();
-    let new = specs.iter().map(|spec| spec.id);
-    all.splice(index..index, new);
+    all.extend(specs.iter().map(|spec| spec.id));
     let id_at = |order: u32| -> Option<StepId> {
         let index = usize::try_from(order).ok()?.checked_sub(1)?;
         all.get(index).copied()
@@ -113,7 +109,7 @@ pub(super) fn branch(list: &[StepId], spec: &BranchSpec) -> Result<Branch, Code>
             Action::SkipTo { target }
         }
         ActionSpec::AddSteps(specs) => Action::AddSteps {
-            steps: steps(list, after + 1, specs)?.into(),
+            steps: steps(list, specs)?.into(),
         },
     };
     Ok(Branch {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::event::Decision;
-use onward_core::id::{ClaimToken, SessionId};
+use onward_core::id::{ArtifactId, ClaimToken, SessionId};
 use onward_core::step::{
     Claim, FailReason, NewStep, Review, SkipCause, StepResult, StepState, Undelivered, Work,
 };
@@ -49,8 +49,13 @@ pub(crate) struct ClaimRecord {
     pub(crate) stall_marked: Option<Timestamp>,
     /// A change of the instructions that the agent has not received.
     pub(crate) undelivered: Option<Undelivered>,
+    /// The holder's last invalid input, until a result is accepted.
+    pub(crate) draft: Option<(DraftKey, ArtifactId)>,
     pub(crate) released: bool,
 }
+
+/// The key of a stored input: tenant, step and content.
+pub(crate) type DraftKey = (Arc<str>, StepId, String);
 
 impl ClaimRecord {
     pub(crate) fn inactive_since(&self) -> Timestamp {
@@ -96,6 +101,20 @@ impl Step {
     /// The active claim, or the one in which the step ended.
     pub(crate) fn current_claim(&self) -> Option<&ClaimRecord> {
         self.claims.last().filter(|claim| !claim.released)
+    }
+
+    /// Whether the caller with this token holds the step. A missing token counts as the current one.
+    pub(crate) fn is_held_by(&self, token: Option<&ClaimToken>) -> bool {
+        let is_held = matches!(
+            self.status,
+            StepStatus::InProgress | StepStatus::AwaitingInput
+        );
+        let claim = self.current_claim().filter(|_| is_held);
+        claim.is_some_and(|claim| token.is_none() || claim.token.as_ref() == token)
+    }
+
+    pub(crate) fn take_draft(&mut self) -> Option<(DraftKey, ArtifactId)> {
+        self.claims.last_mut()?.draft.take()
     }
 
     pub(crate) fn current_claim_mut(&mut self) -> &mut ClaimRecord {
@@ -168,6 +187,7 @@ impl Step {
             last_progress_at: claim.last_activity,
             stall_marked: claim.stall_marked,
             undelivered: claim.undelivered,
+            kept: claim.draft.as_ref().map(|(_, id)| *id),
         };
         let ended_at = || self.ended_at.expect("step has ended");
         let claim = || self.current_claim().expect("step has a claim");

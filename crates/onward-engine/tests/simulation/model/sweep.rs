@@ -114,7 +114,8 @@ impl Plan {
                 PlanStatus::Executing | PlanStatus::AwaitingReview
             ),
         };
-        let mut found = Vec::new();
+        let (mut found, mut idle) = (Vec::new(), Vec::new());
+        let mut last_stall = Timestamp::MIN;
         for (index, step) in self.steps.iter().enumerate() {
             if !acts || step.status != StepStatus::InProgress {
                 continue;
@@ -123,14 +124,35 @@ impl Plan {
             let since = claim.inactive_since();
             let already_marked =
                 self.on_stall == OnStall::Mark && claim.stall_marked == Some(since);
-            if let (Some(mut deadline), false) = (step.active_until(self.threshold), already_marked)
-            {
+            let spared = |since: Timestamp, deadline: Timestamp| {
                 if since < watcher.woke_at {
-                    deadline = deadline.max(add(watcher.woke_at, GRACE));
+                    deadline.max(add(watcher.woke_at, GRACE))
+                } else {
+                    deadline
                 }
-                found.push((index, deadline));
+            };
+            let deadline = step.active_until(self.threshold);
+            let deadline = deadline.map(|deadline| spared(since, deadline));
+            last_stall = last_stall.max(deadline.unwrap_or(Timestamp::MAX));
+            match deadline {
+                Some(deadline) if !already_marked => found.push((index, deadline)),
+                // Marked again if no agent works on the plan.
+                Some(_) => {
+                    let changed_at = self
+                        .audit_trail
+                        .last()
+                        .map_or(self.created_at, |last| last.at);
+                    let idle_at = add(changed_at, step.threshold(self.threshold));
+                    idle.push((index, spared(changed_at, idle_at)));
+                }
+                None => {}
             }
         }
+        // All steps in progress must be stalled.
+        found.extend(
+            idle.into_iter()
+                .map(|(index, at)| (index, at.max(last_stall))),
+        );
         found
     }
 

@@ -71,10 +71,10 @@ pub(super) fn timed_out(limit: Duration) -> Error {
 pub(super) fn of_pool(why: PoolError, address: &str, connections: usize) -> Error {
     match why {
         PoolError::Backend(why) => of_connection(&why, address),
-        PoolError::Timeout(TimeoutType::Wait) => Error::unavailable(
-            format_args!("all {connections} connections to `{address}` are in use"),
-            "retry the call later, or raise `ONWARD_DATABASE_CONNECTIONS`",
-        ),
+        PoolError::Timeout(TimeoutType::Wait) => Error::Overloaded(format!(
+            "all {connections} connections to `{address}` are in use \
+             (`ONWARD_DATABASE_CONNECTIONS`)"
+        )),
         PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => unreachable(address),
         PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
             Error::unavailable(

@@ -62,7 +62,7 @@ impl Outbox {
         }
         let changed = changed
             .into_iter()
-            .map(|Changed { tenant, what }| (tenant, what));
+            .map(|Changed { tenant, what, .. }| (tenant, what));
         self.lock().extend(changed);
         self.wake.notify_one();
     }
@@ -215,7 +215,8 @@ impl Exchange {
             if let Some(what) = decode(&pair[1]) {
                 let tenant = pair[0].as_str().into();
                 // There may be no subscriber.
-                drop(self.watchers.send(Changed { tenant, what }));
+                let seq = None;
+                drop(self.watchers.send(Changed { tenant, what, seq }));
             }
         }
     }

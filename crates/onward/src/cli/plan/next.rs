@@ -12,6 +12,7 @@ use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
+use crate::hint::Interface;
 use crate::output::format;
 use crate::wire::next::NextStep;
 
@@ -57,7 +58,7 @@ pub(super) async fn run(args: &Next, cx: &Context) -> Result {
     if cx.output.json {
         let json = match &next {
             Peek::Step(step) => NextStep::ready(plan, step),
-            Peek::None(next) => NextStep::new(plan, next),
+            Peek::None(next) => NextStep::new(plan, next).for_caller(Interface::CommandLine, None),
         };
         cx.output.print_json(&json)?;
         return Ok(Exit::Done);

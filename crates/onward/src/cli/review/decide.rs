@@ -1,7 +1,7 @@
 //! `onward review decide`: the reviewer's decision.
 //!
 //! A plan has at most one pending review, so the review can be identified by the plan as well as by
-//! the step. Prefixes of plan ids are shorter, because step ids begin with their creation time.
+//! the step.
 
 use clap::{Args, ValueEnum};
 use onward_core::StepId;

@@ -48,7 +48,7 @@ pub(super) async fn run(cx: &Context) -> Result {
             review.order
         );
         let _ = writeln!(text, "{}", format::sanitize_line(&head));
-        let _ = writeln!(text, "  step {}", review.step);
+        let _ = writeln!(text, "  step {}", format::short_id(review.step));
         text.push_str(&format::indented(&review.review.summary, "  "));
         for question in &review.review.questions {
             text.push_str(&format::indented(&format!("? {question}"), "  "));

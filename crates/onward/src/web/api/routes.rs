@@ -159,6 +159,17 @@ impl Verb {
     }
 }
 
+/// The method and the path of a tool.
+pub(crate) fn route_of(tool: &str) -> Option<String> {
+    let route = ROUTES.iter().find(|route| route.tool == tool)?;
+    let method = match route.method {
+        Verb::Get => "GET",
+        Verb::Post | Verb::Create => "POST",
+        Verb::Delete => "DELETE",
+    };
+    Some(format!("{method} {BASE}{}", route.path))
+}
+
 impl Route {
     /// The tool of this route.
     pub(in crate::web) fn tool(&self) -> Option<&'static Tool> {

@@ -135,6 +135,7 @@ fn flash(outcome: &str) -> Option<&'static str> {
         "skip" => "The step was skipped.",
         "closed" => "The call was marked as interrupted. A late result will still be stored.",
         "revoked" => "The token was revoked.",
+        "reviews" => "The setting was saved.",
         _ => return None,
     })
 }

@@ -27,7 +27,7 @@ pub(crate) fn show(problem: Problem) -> Response {
         code: problem.code().as_str(),
         title,
         detail: sentence(detail),
-        hint: sentence(hint),
+        hint: sentence(&hint),
     };
     match page.render() {
         Ok(text) => {

@@ -98,6 +98,8 @@ struct Settings<'a> {
     members: Vec<MemberRow>,
     members_denied: Option<String>,
     tokens_denied: Option<String>,
+    agents_decide_reviews: bool,
+    tenant_denied: Option<String>,
     roles: Vec<&'static str>,
     snippets: Vec<Snippet>,
     webhook_stats: WebhookStats,
@@ -237,10 +239,12 @@ async fn page(visit: &Visit, created: Option<NewToken>) -> PageResult {
         None => members(visit, &engine.members(&visit.caller).await?, now),
         Some(_) => Vec::new(),
     };
-    let may_create_owners = visit.denial(Permission::ManageTenant).is_none();
+    let tenant_denied = visit.denial(Permission::ManageTenant);
     let roles = Role::ALL
         .iter()
-        .filter(|role| **role != Role::Owner || may_create_owners);
+        .filter(|role| **role != Role::Owner || tenant_denied.is_none());
+    let roles = roles.map(|role| role.as_str()).collect();
+    let tenant = engine.tenant(&visit.caller).await?;
     render(&Settings {
         layout: visit.layout("Settings", Section::Settings).await?,
         settings: &visit.site.settings,
@@ -253,7 +257,9 @@ async fn page(visit: &Visit, created: Option<NewToken>) -> PageResult {
         members,
         members_denied,
         tokens_denied,
-        roles: roles.map(|role| role.as_str()).collect(),
+        agents_decide_reviews: tenant.agents_decide_reviews,
+        tenant_denied,
+        roles,
         snippets: snippets(visit),
         webhook_stats: WebhookStats::new(
             &engine
@@ -347,6 +353,15 @@ pub(super) async fn create_token(post: FormPost) -> PageResult {
     let (secret, token) = created.await?;
     let name = one_line(&token.name, 100);
     page(&visit, Some(NewToken { name, secret })).await
+}
+
+pub(super) async fn set_reviews(post: FormPost) -> PageResult {
+    let FormPost { visit, fields } = post;
+    let allow = fields.get("agents") == Some("decide");
+    let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
+    let set = async move { engine.set_agents_decide_reviews(&caller, allow).await };
+    run_to_completion(set).await?;
+    Ok(redirect("/settings?done=reviews"))
 }
 
 pub(super) async fn revoke(Path(id): Path<String>, post: FormPost) -> PageResult {

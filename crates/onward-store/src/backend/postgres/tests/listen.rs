@@ -16,6 +16,7 @@ async fn notifies_every_server_once() {
     let changed = |number| Changed {
         tenant: "a".into(),
         what: Subject::Plan(PlanId::from_u128(number)),
+        seq: None,
     };
     one.publish(vec![changed(1), changed(2)]);
     assert_eq!(on_one.recv().await.unwrap(), changed(1));
@@ -76,7 +77,8 @@ async fn analyzes_new_tables_after_enough_changes() {
     let notify = |number: usize| {
         let what = Subject::Plan(PlanId::from_u128(number as u128));
         let tenant = "a".into();
-        postgres.publish(vec![Changed { tenant, what }]);
+        let seq = None;
+        postgres.publish(vec![Changed { tenant, what, seq }]);
     };
     (1..statistics::CHANGES).for_each(notify);
     assert_eq!(row_estimate("due"), "-1", "not yet");

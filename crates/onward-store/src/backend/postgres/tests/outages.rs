@@ -48,6 +48,7 @@ async fn reconnects_to_a_restarted_server() {
             other.publish(vec![Changed {
                 tenant: "a".into(),
                 what: Subject::Plan(plan),
+                seq: None,
             }]);
             if timeout(Duration::from_millis(200), watching.recv())
                 .await
