@@ -10,12 +10,13 @@
 
 mod index;
 mod list;
+mod surroundings;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::branch::{Branch, Effect};
-use crate::event::{Change, Created, Event};
+use crate::event::{Change, Created, Event, ReviewAction};
 use crate::id::{SessionId, StepId};
 use crate::plan::{Brief, IllegalPlanTransition, PlanHead};
 use crate::policy::stall_threshold;
@@ -24,6 +25,8 @@ use crate::step::{Step, StepApplyError};
 use crate::time::Timestamp;
 
 use index::{ById, Index};
+
+pub use surroundings::{BranchOutline, HeldStep, Surroundings};
 
 /// A plan with its steps and branches.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +39,8 @@ pub struct Plan {
     steps: Vec<Step>,
     branches: ById<StepId, Vec<Branch>>,
     resumed: BTreeSet<SessionId>,
+    /// Feedback of reviewers, oldest first.
+    feedback: Vec<(StepId, String)>,
     index: Index,
 }
 
@@ -101,6 +106,7 @@ impl Plan {
             steps,
             branches,
             resumed: BTreeSet::new(),
+            feedback: Vec::new(),
             index,
         }
     }
@@ -176,14 +182,23 @@ impl Plan {
             Event::SessionResumed { session } => {
                 self.resumed.insert(session.clone());
             }
+            Event::UserReviewed { step, action, .. } => {
+                self.change_step(*step, event, at)?;
+                if let ReviewAction::Decided {
+                    feedback: Some(feedback),
+                    ..
+                } = action
+                {
+                    self.feedback.push((*step, feedback.clone()));
+                }
+            }
             Event::StepStarted { step, .. }
             | Event::StepCompleted { step, .. }
             | Event::StepFailed { step, .. }
             | Event::StepSkipped { step, .. }
             | Event::StepRequeued { step, .. }
             | Event::StepProgressed { step, .. }
-            | Event::FeedbackDelivered { step, .. }
-            | Event::UserReviewed { step, .. } => self.change_step(*step, event, at)?,
+            | Event::FeedbackDelivered { step, .. } => self.change_step(*step, event, at)?,
             Event::BranchTaken { .. }
             | Event::SkillStarted { .. }
             | Event::SkillCompleted { .. }
@@ -193,7 +208,9 @@ impl Plan {
             | Event::LateResultKept { .. } => {}
         }
         self.head = head;
-        self.updated_at = at;
+        if event.changes_plan() {
+            self.updated_at = at;
+        }
         Ok(())
     }
 

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use onward_core::branch::Effect;
 use onward_core::command::{DecideReview, ReportProgress, RequestReview};
 use onward_core::event::{Decision, ProgressSource};
-use onward_core::id::{ClaimToken, ReviewId, SessionId};
+use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
+use onward_core::plan::{PlanFailure, PlanState};
 use onward_core::role::Permission;
 use onward_core::{Command, PlanId, PlanStatus, StepId, StepStatus, Timestamp};
 
@@ -12,6 +14,7 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::late_results;
+use crate::plan::submit::taken_branch;
 use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
 
@@ -82,6 +85,10 @@ pub struct ReviewResponse {
     pub plan_status: PlanStatus,
     /// The modified instructions, if the decision changed them.
     pub instructions: Option<String>,
+    /// The branch that was taken and its effect.
+    pub taken_branch: Option<(BranchId, Effect)>,
+    /// Why the plan failed, if it did.
+    pub failure: Option<PlanFailure>,
 }
 
 impl Engine {
@@ -209,6 +216,15 @@ impl Engine {
             plan: done.head.id,
             plan_status: done.head.status(),
             instructions: instructions.filter(|_| decision == Decision::Modify),
+            taken_branch: taken_branch(&done.events),
+            failure: match done.head.state {
+                PlanState::Failed { reason, .. } => Some(reason),
+                PlanState::Planning
+                | PlanState::Executing
+                | PlanState::AwaitingReview { .. }
+                | PlanState::Stalled { .. }
+                | PlanState::Completed { .. } => None,
+            },
         })
     }
 

@@ -19,7 +19,7 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::late_results;
-use crate::plan::next_step::{NextStep, assign_next, to_assigned_step};
+use crate::plan::next_step::{NextStep, assign_next, replayed_step, started};
 use crate::run::{Applied, CommandOutcome, run_and_claim};
 use crate::sanitize;
 
@@ -128,7 +128,7 @@ impl Engine {
                     CommandOutcome::Applied(done) => done,
                 };
                 let (mut submitted, mut due) = (response(step, &done.head, &done.events), done.due);
-                if let Some(claimed) = claimed_next(&done, step) {
+                if let Some(claimed) = claimed_next(tx, &done, step).await? {
                     submitted.next_step = Some(claimed);
                 } else if let Some(next) = next {
                     let plan = done.head.id;
@@ -188,7 +188,7 @@ impl Engine {
                 .and_then(assigned_step)
                 .and_then(|id| replayed.step(id));
             submitted.next_step = Some(
-                match claimed.and_then(|step| to_assigned_step(replayed.head(), step)) {
+                match claimed.and_then(|step| replayed_step(&replayed, step)) {
                     Some(assigned) => NextStep::Started(Box::new(assigned)),
                     None => self.next_step(caller, plan, session, false).await?,
                 },
@@ -200,10 +200,16 @@ impl Engine {
 
 /// The next step, if it was assigned in the same commit. A step that is completed without a prior
 /// claim is also claimed in it.
-fn claimed_next(done: &Applied, submitted: StepId) -> Option<NextStep> {
-    let id = assigned_step(&done.events).filter(|id| *id != submitted)?;
-    let step = done.step(id)?;
-    to_assigned_step(&done.head, step).map(|assigned| NextStep::Started(Box::new(assigned)))
+async fn claimed_next(
+    tx: &mut Tx,
+    done: &Applied,
+    submitted: StepId,
+) -> Result<Option<NextStep>, Error> {
+    let id = assigned_step(&done.events).filter(|id| *id != submitted);
+    match id.and_then(|id| done.step(id)) {
+        Some(step) => started(tx, &done.head, step).await,
+        None => Ok(None),
+    }
 }
 
 /// The outcome for a result that fails validation, before any plan rule is evaluated.
@@ -238,22 +244,25 @@ pub(crate) fn replay(entries: &[Entry]) -> Result<Plan, Error> {
 }
 
 fn response(step: StepId, head: &PlanHead, events: &[Event]) -> SubmitResponse {
-    let mut verdicts = Vec::new();
-    let mut taken = None;
-    for event in events {
-        if let Event::StepCompleted { verdicts: all, .. } = event {
-            verdicts.clone_from(all);
-        } else if let Event::BranchTaken { branch, effect, .. } = event {
-            taken = Some((*branch, effect.clone()));
-        }
-    }
+    let verdicts = events.iter().find_map(|event| match event {
+        Event::StepCompleted { verdicts, .. } => Some(verdicts.clone()),
+        _ => None,
+    });
     SubmitResponse {
         step,
         plan: head.id,
         plan_status: head.status(),
         progress: head.counts.progress(),
-        verdicts,
-        taken_branch: taken,
+        verdicts: verdicts.unwrap_or_default(),
+        taken_branch: taken_branch(events),
         next_step: None,
     }
+}
+
+/// The branch that these events took, and its effect.
+pub(crate) fn taken_branch(events: &[Event]) -> Option<(BranchId, Effect)> {
+    events.iter().find_map(|event| match event {
+        Event::BranchTaken { branch, effect, .. } => Some((*branch, effect.clone())),
+        _ => None,
+    })
 }

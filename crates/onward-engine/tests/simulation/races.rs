@@ -122,7 +122,6 @@ impl Scenario<'_> {
                 continue;
             }
             let expected = after.apply(request, self.harness.environment.now(), Some(response));
-            let (expected, response) = (expected.without_lines(), response.clone().without_lines());
             if expected != response {
                 let depth = remaining.len();
                 mismatches.push(format!(

@@ -43,6 +43,6 @@ impl Spec for GetNextStep {
         let session = params::session_id(input.session_id);
         let stalled = input.include_stalled.unwrap_or(false);
         let next = context.engine.next_step(caller, plan, session, stalled);
-        Ok(NextStep::new(plan, &next.await?).with_review_url(context.base_url.as_deref()))
+        Ok(NextStep::new(&next.await?).with_review_url(context.base_url.as_deref()))
     }
 }

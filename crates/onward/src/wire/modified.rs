@@ -5,6 +5,8 @@ use onward_engine::modify::Modified;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::excerpt::is_zero;
+
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ModifiedPlan {
@@ -12,9 +14,11 @@ pub(crate) struct ModifiedPlan {
     action: &'static str,
     status: &'static str,
     step_count: u32,
+    /// The changed steps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<Step>,
     #[serde(skip_serializing_if = "is_zero")]
-    steps_omitted: u32,
+    steps_omitted: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -24,10 +28,6 @@ struct Step {
     step_order: u32,
     step_type: &'static str,
     status: &'static str,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 impl ModifiedPlan {

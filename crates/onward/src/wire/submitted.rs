@@ -2,25 +2,32 @@
 
 use onward_core::branch::{BranchVerdict, Effect};
 use onward_core::id::BranchId;
-use onward_core::{PlanStatus, StepId, StepStatus};
+use onward_core::{PlanStatus, StepStatus};
 use onward_engine::submit::SubmitResponse;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::excerpt::{self, is_zero};
 use super::next::NextStep;
 
+/// With `nextStep`, the response has neither the step's id, which the call names, nor `progress`
+/// and `next`, which follow from `nextStep`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubmittedResult {
-    step_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_id: Option<String>,
     step_status: &'static str,
     plan_id: String,
     plan_status: &'static str,
-    progress: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     branches: Vec<BranchEvaluation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     branch_taken: Option<TakenBranch>,
-    next: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_step: Option<NextStep>,
 }
@@ -39,13 +46,17 @@ struct BranchEvaluation {
 /// The branch that applied, and its effect.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct TakenBranch {
+pub(super) struct TakenBranch {
     branch_id: String,
     action: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    skipped_step_ids: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    added_step_ids: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped_step_ids: Vec<String>,
+    #[serde(skip_serializing_if = "is_zero")]
+    skipped_step_ids_omitted: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    added_step_ids: Vec<String>,
+    #[serde(skip_serializing_if = "is_zero")]
+    added_step_ids_omitted: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -59,21 +70,22 @@ impl SubmittedResult {
             PlanStatus::Failed => "plan_failed",
         };
         let next_step = submitted.next_step.as_ref();
+        // Repeated values cost the agent in every step of the loop.
+        let is_alone = next_step.is_none();
         Self {
-            step_id: submitted.step.to_string(),
+            step_id: is_alone.then(|| submitted.step.to_string()),
             step_status: StepStatus::Completed.as_str(),
             plan_id: submitted.plan.to_string(),
             plan_status: submitted.plan_status.as_str(),
-            progress: submitted.progress,
+            progress: is_alone.then_some(submitted.progress),
             branches: submitted
                 .verdicts
                 .iter()
                 .map(BranchEvaluation::new)
                 .collect(),
             branch_taken: submitted.taken_branch.as_ref().map(TakenBranch::new),
-            next,
-            next_step: next_step
-                .map(|next| NextStep::new(submitted.plan, next).with_review_url(base_url)),
+            next: is_alone.then_some(next),
+            next_step: next_step.map(|next| NextStep::new(next).with_review_url(base_url)),
         }
     }
 }
@@ -90,22 +102,25 @@ impl BranchEvaluation {
 }
 
 impl TakenBranch {
-    fn new((branch, effect): &(BranchId, Effect)) -> Self {
+    pub(super) fn new((branch, effect): &(BranchId, Effect)) -> Self {
         let mut taken = Self {
             branch_id: branch.to_string(),
             action: effect.action(),
-            skipped_step_ids: None,
-            added_step_ids: None,
+            skipped_step_ids: Vec::new(),
+            skipped_step_ids_omitted: 0,
+            added_step_ids: Vec::new(),
+            added_step_ids_omitted: 0,
             reason: None,
         };
         match effect {
             Effect::Continued => {}
             Effect::Skipped { steps, .. } => {
-                taken.skipped_step_ids = Some(steps.iter().map(StepId::to_string).collect());
+                (taken.skipped_step_ids, taken.skipped_step_ids_omitted) =
+                    excerpt::ids(steps.iter());
             }
             Effect::Added { steps } => {
-                let ids = steps.iter().map(|step| step.id.to_string());
-                taken.added_step_ids = Some(ids.collect());
+                (taken.added_step_ids, taken.added_step_ids_omitted) =
+                    excerpt::ids(steps.iter().map(|step| &step.id));
             }
             Effect::FailedPlan { reason } => taken.reason.clone_from(reason),
             Effect::Nothing { reason: why } => taken.reason = Some(why.to_string()),

@@ -17,6 +17,7 @@ mod document;
 mod engine;
 mod fixtures;
 mod inputs;
+mod loop_cost;
 mod model_tools;
 mod release_build;
 mod resources;

@@ -4,7 +4,9 @@
 use onward_core::id::ClaimToken;
 use onward_core::plan::PlanFailure;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
-use onward_engine::next_step::{AssignedStep, FormattingNotes, NextStep, StepInProgress};
+use onward_engine::next_step::{
+    AssignedStep, FormattingNotes, NextStep, StepInProgress, Surroundings,
+};
 
 use super::step::{ClaimRecord, UNKNOWN_TOKEN};
 use super::{Context, Plan, Step};
@@ -100,6 +102,9 @@ impl Plan {
             stall_threshold: step.threshold(self.threshold),
             total: self.total(),
             progress: self.progress_percent(),
+            // Not predicted.
+            surroundings: Surroundings::default(),
+            held: Vec::new(),
         }
     }
 
@@ -129,6 +134,7 @@ impl Plan {
                 NextStep::AwaitingReview {
                     step: step.id(),
                     review: step.review.clone().expect("step has a review"),
+                    held: Vec::new(),
                 }
             }
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
@@ -150,6 +156,7 @@ impl Plan {
                             }
                         })
                         .collect(),
+                    held: Vec::new(),
                 }
             }
         }

@@ -199,6 +199,11 @@ impl Plan {
             plan: self.id,
             plan_status: self.status,
             instructions,
+            taken_branch: self.steps[index]
+                .response
+                .as_ref()
+                .and_then(|response| response.taken_branch.clone()),
+            failure: self.failure.clone(),
         })
     }
 }

@@ -46,7 +46,7 @@ pub(super) async fn run(args: &Next, cx: &Context) -> Result {
     if cx.output.json {
         let json = match &next {
             Peek::Step(step) => NextStep::ready(plan, step),
-            Peek::None(next) => NextStep::new(plan, next),
+            Peek::None(next) => NextStep::new(next),
         };
         cx.output.print_json(&json)?;
         return Ok(Exit::Done);
@@ -96,7 +96,7 @@ fn describe(next: &NextResult) -> String {
                 format::sanitize_line(&reason.to_string())
             )
         }
-        NextResult::AwaitingReview { step, review } => format!(
+        NextResult::AwaitingReview { step, review, .. } => format!(
             "no next step: step {step} is awaiting review\n{}",
             format::indented(&review.summary, "  ")
         ),
@@ -105,6 +105,7 @@ fn describe(next: &NextResult) -> String {
             failed,
             blocked,
             working,
+            ..
         } => {
             let mut text = format!(
                 "no step is ready: {in_progress} in progress, {blocked} blocked, {failed} failed\n"
