@@ -40,8 +40,8 @@ use onward_engine::context::{DEFAULT_CHARS, MAX_CHARS};
 use onward_engine::request_log::CompletedRequest;
 use onward_engine::{Caller, Engine};
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::extraction::Extractor;
@@ -391,7 +391,12 @@ fn max_chars(arguments: &Value, default: usize) -> usize {
 fn run<S: Spec>(context: ToolContext, caller: Caller, arguments: Arc<Value>) -> RunFuture {
     Box::pin(async move {
         let input = deserialize(&arguments, S::HAS_MAX_CHARS)?;
-        let max_chars = max_chars(&arguments, S::DEFAULT_CHARS);
+        // A tool that has `maxChars` selects what fits; only the limit of all tools applies to it.
+        let max_chars = if S::HAS_MAX_CHARS {
+            MAX_CHARS
+        } else {
+            max_chars(&arguments, S::DEFAULT_CHARS)
+        };
         let output = S::run(&context, &caller, input).await?;
         let output = serde_json::to_value(output);
         let mut output = output.map_err(|_| ToolError::internal(S::NAME))?;

@@ -134,6 +134,7 @@ fn affected(modification: &Modification) -> Vec<StepId> {
         | Modification::FailStep { step, .. }
         | Modification::RequeueStep { step }
         | Modification::RemoveStep { step } => vec![*step],
-        Modification::ReorderSteps { .. } | Modification::AddBranch { .. } => Vec::new(),
+        Modification::ReorderSteps { steps } => steps.clone(),
+        Modification::AddBranch { .. } => Vec::new(),
     }
 }

@@ -7,7 +7,7 @@
 //! cut.
 
 use onward_engine::context::{cost, truncate};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Room for `truncated` and `more`.
 const MARK_CHARS: usize = 220;
@@ -37,10 +37,13 @@ pub(super) fn fit(value: &mut Value, max_chars: usize) {
         largest(0, max, |entries| {
             let mut cut = short.clone();
             cut_lists(&mut cut, entries);
-            (chars(&cut) <= max).then_some(cut)
+            // The structure itself is never cut, so that a response matches its schema.
+            (entries == 0 || chars(&cut) <= max).then_some(cut)
         })
     });
-    *value = fitted.unwrap_or_else(|| Value::Object(Map::new()));
+    if let Some(fitted) = fitted {
+        *value = fitted;
+    }
     if let Value::Object(fields) = value {
         fields.insert("truncated".to_owned(), true.into());
         fields.entry("more").or_insert_with(|| MORE.into());

@@ -92,16 +92,26 @@ fn ended_at(state: &PlanState) -> Option<Timestamp> {
     }
 }
 
-/// The number of steps per status.
+/// The number of steps per status. A status without steps is omitted.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StepCounts {
+    #[serde(skip_serializing_if = "is_none")]
     pending: u32,
+    #[serde(skip_serializing_if = "is_none")]
     in_progress: u32,
+    #[serde(skip_serializing_if = "is_none")]
     awaiting_input: u32,
+    #[serde(skip_serializing_if = "is_none")]
     completed: u32,
+    #[serde(skip_serializing_if = "is_none")]
     skipped: u32,
+    #[serde(skip_serializing_if = "is_none")]
     failed: u32,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 impl StepCounts {
@@ -117,14 +127,15 @@ impl StepCounts {
     }
 }
 
-/// The response of `get_plan_status`.
+/// The response of `get_plan_status`. The plan is the one of the call.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanStatusView {
-    plan_id: String,
     name: String,
     status: &'static str,
-    derived_status: &'static str,
+    /// The status that follows from the steps, if it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    derived_status: Option<&'static str>,
     stalled: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stalled_steps: Vec<StalledStepView>,
@@ -162,6 +173,7 @@ pub(crate) struct PlanStatusView {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanDetails {
+    plan_id: String,
     #[serde(flatten)]
     status: PlanStatusView,
     research_question: String,
@@ -180,6 +192,7 @@ impl PlanDetails {
     pub(crate) fn new(status: &Status) -> Self {
         let (sheet, brief) = (&status.sheet, &status.sheet.brief);
         Self {
+            plan_id: sheet.head.id.to_string(),
             status: PlanStatusView::new(status),
             research_question: brief.research_question.clone(),
             on_stall: sheet.head.on_stall.as_str(),
@@ -222,10 +235,9 @@ impl PlanStatusView {
             | PlanState::Completed { .. } => None,
         };
         Self {
-            plan_id: head.id.to_string(),
             name: brief.name.clone(),
             status: head.status().as_str(),
-            derived_status: status.derived.as_str(),
+            derived_status: (status.derived != head.status()).then(|| status.derived.as_str()),
             stalled: !status.stalled.is_empty(),
             stalled_steps: status.stalled.iter().map(StalledStepView::new).collect(),
             progress: counts.progress(),

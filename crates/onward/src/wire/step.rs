@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::excerpt::{self, is_false};
+use super::excerpt::{self, is_false, is_first};
 
 /// How to get what a list of steps cuts.
 pub(super) const MORE: &str = "`list_plan_steps` lists all steps; `get_research_context` with \
@@ -23,7 +23,8 @@ pub(super) const MORE: &str = "`list_plan_steps` lists all steps; `get_research_
 pub(crate) struct Step {
     step_id: String,
     step_order: u32,
-    step_type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +51,7 @@ impl Step {
         Self {
             step_id: line.id.to_string(),
             step_order: line.order,
-            step_type: line.step_type.as_str(),
+            step_type: Some(line.step_type.as_str()),
             status: Some(line.status.as_str()),
             title: line.title.clone(),
             attempt: Some(line.attempt),
@@ -62,12 +63,16 @@ impl Step {
         }
     }
 
-    /// In a list of steps of one status: without the status, and the attempt only after a retry.
+    /// In a list of steps of one status: without the status and the times, and the attempt only
+    /// after a retry.
     pub(super) fn brief(line: &StepLine, cut: &mut bool) -> Self {
         let step = Self::new(line, cut);
         Self {
+            step_type: step.step_type.filter(|_| line.status != StepStatus::Pending),
             status: step.status.filter(|_| line.status == StepStatus::Skipped),
             attempt: step.attempt.filter(|attempt| *attempt > 1),
+            completed_at: None,
+            ended_at: None,
             ..step
         }
     }
@@ -157,9 +162,8 @@ pub(crate) struct CurrentStep {
     started_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_progress_at: Option<String>,
+    #[serde(skip_serializing_if = "is_first")]
     attempt: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<String>,
 }
 
 impl CurrentStep {
@@ -173,7 +177,6 @@ impl CurrentStep {
             started_at: line.started_at.map(super::at),
             last_progress_at: line.last_progress_at.map(super::at),
             attempt: line.attempt,
-            session_id: line.session.as_ref().map(SessionId::to_string),
         }
     }
 }

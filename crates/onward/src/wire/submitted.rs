@@ -3,6 +3,7 @@
 use onward_core::branch::{BranchVerdict, Effect};
 use onward_core::id::BranchId;
 use onward_core::{PlanStatus, StepStatus};
+use onward_engine::next_step::NextStep as EngineNextStep;
 use onward_engine::submit::SubmitResponse;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,8 +11,8 @@ use serde::Serialize;
 use super::excerpt::{self, is_zero};
 use super::next::NextStep;
 
-/// With `nextStep`, the response has neither the step's id, which the call names, nor `progress`
-/// and `next`, which follow from `nextStep`.
+/// With a claimed `nextStep`, the response has neither the step's id, which the call names, nor
+/// `progress` and `next`, which follow from `nextStep`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubmittedResult {
@@ -71,7 +72,7 @@ impl SubmittedResult {
         };
         let next_step = submitted.next_step.as_ref();
         // Repeated values cost the agent in every step of the loop.
-        let is_alone = next_step.is_none();
+        let is_alone = !matches!(next_step, Some(EngineNextStep::Started(_)));
         Self {
             step_id: is_alone.then(|| submitted.step.to_string()),
             step_status: StepStatus::Completed.as_str(),

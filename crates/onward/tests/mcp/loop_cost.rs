@@ -27,49 +27,42 @@ const LIMITS: [(&str, usize); 6] = [
     ("error", 70),
 ];
 
-const STEPS: [(&str, &str, &str); 6] = [
+const STEPS: [(&str, &str); 6] = [
     (
         "search",
-        "Collect sources",
         "Find at least five primary sources on tidal range in the Bay of Fundy and record their URLs.",
     ),
     (
         "extract",
-        "Extract measurements",
         "Extract mean and maximum tidal range per station from the sources, with the year of each value.",
     ),
     (
         "analyze",
-        "Compare stations",
         "Compare the stations and explain the differences with the basin's resonance period.",
     ),
     (
         "critique",
-        "Check the claims",
         "Check each claim against its source. Set `result.verdict` to `ok` or `redo`.",
     ),
     (
         "synthesize",
-        "Write the report",
         "Write a report of two pages with a table of all stations.",
     ),
     (
         "checkpoint",
-        "Review with the user",
         "Ask the user to review the report before it is published.",
     ),
 ];
 
 fn plan() -> Value {
-    let steps = STEPS.map(|(kind, title, instructions)| {
-        json!({ "stepType": kind, "title": title, "instructions": instructions })
-    });
+    let steps = STEPS
+        .map(|(kind, instructions)| json!({ "stepType": kind, "instructions": instructions }));
     json!({
         "name": "Tides of the Bay of Fundy",
         "researchQuestion": "Why does the Bay of Fundy have the highest tides in the world?",
         "steps": steps,
         "branchingConditions": [{
-            "afterStepOrder": 4,
+            "afterStepOrder": 3,
             "conditionExpression": "result.verdict == 'redo'",
             "ifTrueAction": "fail",
         }],
@@ -78,10 +71,7 @@ fn plan() -> Value {
 }
 
 fn summary(order: u64) -> String {
-    format!(
-        "Step {order} is done: five stations have a mean range above 11 m; the largest is Burntcoat \
-         Head with 16.3 m."
-    )
+    format!("Step {order} is done: the mean range of all five stations is above 11 m.")
 }
 
 /// The costs of the responses, in order of the calls.
@@ -136,9 +126,9 @@ fn fix(value: &mut Value, name: &str) {
     match value {
         Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| fix(value, name)),
         Value::Array(entries) => entries.iter_mut().for_each(|entry| fix(entry, name)),
-        Value::String(text) if name == "claimToken" => *text = sample(text, "x7Kq2mVd9TzRb4Wc"),
+        Value::String(text) if name == "claimToken" => *text = sample(text, "oadpueisjvertliy"),
         Value::String(text) if (name.ends_with("Id") || name.ends_with("Ids")) && text.len() == 36 => {
-            *text = sample(text, "0198a1b2-c3d4-7e5f-8a6b-9c7d8e9f0a1b");
+            *text = sample(text, "4d3f0112-4254-4428-8754-307756073570");
         }
         Value::String(text) if (name.ends_with("At") || name == "at" || name == "since") && text.ends_with('Z') => {
             *text = sample(text, "2026-11-16T19:04:05.678Z");
@@ -167,7 +157,7 @@ fn the_responses_of_a_typical_loop_stay_within_their_token_limits() {
         "get_next_step",
         json!({ "planId": plan, "sessionId": "session-1" }),
     );
-    for order in 1..=3 {
+    for order in 1..=2 {
         let submitted = meter.call(
             "submit_step_result with claimNext",
             "submit_step_result",
@@ -182,7 +172,7 @@ fn the_responses_of_a_typical_loop_stay_within_their_token_limits() {
         );
         step = submitted["nextStep"].clone();
     }
-    let progress = meter.call(
+    meter.call(
         "report_step_progress",
         "report_step_progress",
         json!({
@@ -191,14 +181,14 @@ fn the_responses_of_a_typical_loop_stay_within_their_token_limits() {
             "note": "two of five claims checked",
         }),
     );
-    let status = meter.call("get_plan_status", "get_plan_status", json!({ "planId": plan }));
-    let context = meter.call(
+    meter.call("get_plan_status", "get_plan_status", json!({ "planId": plan }));
+    meter.call(
         "get_research_context",
         "get_research_context",
         json!({ "planId": plan, "sessionId": "session-2" }),
     );
-    let listed = meter.call("list_plan_steps", "list_plan_steps", json!({ "planId": plan }));
-    let modified = meter.call(
+    meter.call("list_plan_steps", "list_plan_steps", json!({ "planId": plan }));
+    meter.call(
         "modify_plan",
         "modify_plan",
         json!({
