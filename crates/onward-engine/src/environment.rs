@@ -92,7 +92,7 @@ const VARIANT_DIGIT: u8 = 0x1f;
 
 /// Reduces each hexadecimal digit to a decimal one. A model reads three decimal digits as one
 /// token, so an id costs a third less; a random part of 15 or more digits stays unique.
-fn into_decimal(bytes: &mut [u8]) {
+pub(crate) fn into_decimal(bytes: &mut [u8]) {
     for byte in bytes {
         *byte = (((*byte >> 4) % 10) << 4) | ((*byte & 15) % 10);
     }

@@ -41,8 +41,8 @@ pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, Delivery, Distribution, DueSession,
     Entry, Excerpt, Extraction, Faults, Feedback, Hit, IndexHealth, Indexed, Listed, MANY, Notice,
     Output, OutputExcerpt, Pgvector, PlanCount, PlanCursor, Recent, Session, SessionLine, Sheet,
-    SkillCount, SkillCursor, Source, StepBrief, StepLine, StepReport, Subject, Sync, Synthetic, Tenant, Token,
-    ToolCall, Turn, TurnStep, WholePlan, distribute, schema,
+    SkillCount, SkillCursor, Source, StepBrief, StepLine, StepReport, Subject, Sync, Synthetic,
+    Tenant, Token, ToolCall, Turn, TurnStep, WholePlan, distribute, schema,
 };
 pub use operate::member::{Member, SignInMethod};
 

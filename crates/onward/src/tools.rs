@@ -368,9 +368,7 @@ fn deserialize<I: DeserializeOwned>(
     has_max_chars: bool,
 ) -> Result<I, ToolError> {
     let input = match arguments {
-        Value::Object(fields)
-            if !has_max_chars && fields.contains_key(schema::MAX_CHARS_FIELD) =>
-        {
+        Value::Object(fields) if !has_max_chars && fields.contains_key(schema::MAX_CHARS_FIELD) => {
             let mut fields = fields.clone();
             fields.remove(schema::MAX_CHARS_FIELD);
             I::deserialize(Value::Object(fields))

@@ -55,8 +55,7 @@ impl Plan {
         };
         if !self.feedback.is_empty() {
             let previous = self.previous(step.order);
-            let concerns =
-                |id: &StepId| previous == Some(*id) || step.spec.depends_on.contains(id);
+            let concerns = |id: &StepId| previous == Some(*id) || step.spec.depends_on.contains(id);
             let feedback = self.feedback.iter().filter(|(id, _)| concerns(id));
             surroundings.feedback = feedback.map(|(_, text)| text.clone()).collect();
         }

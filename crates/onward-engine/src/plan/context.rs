@@ -64,7 +64,9 @@ impl Engine {
         let budget_chars = budget_chars(max_chars)?;
         let session = sanitize::session(session);
         // A claim token allows work, so only a caller who may work gets its own ones back.
-        let holder = session.clone().filter(|_| caller.allow(Permission::Work).is_ok());
+        let holder = session
+            .clone()
+            .filter(|_| caller.allow(Permission::Work).is_ok());
         if let Some(session) = &holder {
             self.record_session_resume(caller, plan, session.clone())
                 .await?;
@@ -73,7 +75,15 @@ impl Engine {
         let context = self.store.read(&caller.tenant, move |tx| {
             let (session, holder) = (session.clone(), holder.clone());
             Box::pin(async move {
-                plan::read(tx, plan, session.as_ref(), holder.as_ref(), budget_chars, now).await
+                plan::read(
+                    tx,
+                    plan,
+                    session.as_ref(),
+                    holder.as_ref(),
+                    budget_chars,
+                    now,
+                )
+                .await
             })
         });
         context.await

@@ -263,7 +263,9 @@ async fn held(
 /// The response for an assigned step of a replayed plan. `None` if the step has no claim.
 pub(crate) fn replayed_step(plan: &Plan, step: &Step) -> Option<AssignedStep> {
     let session = step.claim()?.session.as_ref();
-    let held = session.into_iter().flat_map(|session| plan.held_by(session));
+    let held = session
+        .into_iter()
+        .flat_map(|session| plan.held_by(session));
     let held = held.filter(|held| held.step != step.id()).collect();
     to_assigned_step(plan.head(), step, plan.surroundings(step), held)
 }

@@ -406,7 +406,11 @@ async fn returns_held_steps_only_to_their_session(harness: &Harness) {
     let plan = harness.plan(3).await;
     harness.claim_in_session(plan.id, "mine").await;
     let context = harness.plan_context(plan.id, Some("mine"), None).await;
-    let own: Vec<(u32, u32)> = context.own.iter().map(|own| (own.order, own.attempt)).collect();
+    let own: Vec<(u32, u32)> = context
+        .own
+        .iter()
+        .map(|own| (own.order, own.attempt))
+        .collect();
     assert_eq!(own, [(1, 1)]);
     let (_, step) = harness
         .engine

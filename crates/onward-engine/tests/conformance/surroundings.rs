@@ -62,9 +62,7 @@ async fn an_assigned_step_shows_the_feedback_on_the_previous_step(harness: &Harn
         .await;
     let second = harness.claim(plan.id).await;
     assert_eq!(second.surroundings.feedback, ["Cite the year."]);
-    harness
-        .decide(&second, Decision::Skip, "Not needed.")
-        .await;
+    harness.decide(&second, Decision::Skip, "Not needed.").await;
     let third = harness.claim(plan.id).await;
     assert_eq!(third.surroundings.feedback, ["Not needed."]);
     let mut submission = submission_for(&third, "done");
@@ -72,9 +70,7 @@ async fn an_assigned_step_shows_the_feedback_on_the_previous_step(harness: &Harn
     let submitted = harness.submit(submission).await.unwrap();
     let fourth = claimed_step(submitted.next_step.unwrap());
     assert_eq!(fourth.surroundings.feedback, [""; 0]);
-    harness
-        .decide(&fourth, Decision::Modify, "Shorter.")
-        .await;
+    harness.decide(&fourth, Decision::Modify, "Shorter.").await;
     let mut again = submission_for(&harness.claim(plan.id).await, "short");
     again.claim_next = true;
     let submitted = harness.submit(again).await.unwrap();

@@ -226,7 +226,10 @@ impl Contexts<'_> {
 
     /// The texts of a step.
     pub async fn step_texts(&mut self, step: StepId) -> Result<Option<StepTexts>, Error> {
-        let rows = self.0.rows(Query::StepTexts, params![step.as_uuid()]).await?;
+        let rows = self
+            .0
+            .rows(Query::StepTexts, params![step.as_uuid()])
+            .await?;
         first(Some(rows), step_texts)
     }
 
@@ -273,11 +276,7 @@ impl Contexts<'_> {
     }
 
     /// Review requests and decisions of a plan, newest first.
-    pub async fn reviews_of_plan(
-        &mut self,
-        plan: PlanId,
-        limit: u32,
-    ) -> Result<Vec<Entry>, Error> {
+    pub async fn reviews_of_plan(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Entry>, Error> {
         let params = params![plan.as_uuid(), limit];
         let rows = self.0.rows(Query::EventsOfPlanReviews, params).await?;
         rows.into_iter().map(event::entry).collect()
@@ -339,7 +338,9 @@ fn significant(row: Row) -> Result<Significant, Error> {
     let mut cells = row.cells("events");
     Ok(Significant {
         entry: read_recent(&mut cells)?,
-        order: cells.maybe_u64("step_order")?.and_then(|order| u32::try_from(order).ok()),
+        order: cells
+            .maybe_u64("step_order")?
+            .and_then(|order| u32::try_from(order).ok()),
     })
 }
 

@@ -109,7 +109,7 @@ pub(super) async fn call(
         let answers = request.input_responses.unwrap_or_default();
         let outcome = resume(setup, caller, &sealed, &binding, answers).await;
         let outcome = call.bound(outcome);
-    call.log(&setup.tool_context, caller, &outcome);
+        call.log(&setup.tool_context, caller, &outcome);
         return result(outcome).into();
     }
     let requested = call.run(&setup.tool_context, caller).await;

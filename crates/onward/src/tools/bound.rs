@@ -54,7 +54,9 @@ pub(super) fn fit(value: &mut Value, max_chars: usize) {
 pub(super) fn chars(value: &Value) -> usize {
     match value {
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| cost(name) + 4 + chars(value));
+            let fields = fields
+                .iter()
+                .map(|(name, value)| cost(name) + 4 + chars(value));
             fields.sum::<usize>() + 2
         }
         Value::Array(entries) => entries.iter().map(|entry| chars(entry) + 1).sum::<usize>() + 2,
@@ -151,7 +153,8 @@ mod tests {
 
     #[test]
     fn cuts_the_longest_texts_and_says_so() {
-        let value = json!({ "short": "kept", "one": "x".repeat(9_000), "two": "\u{1}".repeat(9_000) });
+        let value =
+            json!({ "short": "kept", "one": "x".repeat(9_000), "two": "\u{1}".repeat(9_000) });
         let value = fitted(value, 4_000);
         assert_eq!(value["short"], "kept");
         assert_eq!(value["truncated"], true);
@@ -163,8 +166,13 @@ mod tests {
     #[test]
     fn cuts_lists_and_counts_the_rest_but_never_cuts_ids() {
         let id = "0198a1b2-c3d4-7e5f-8a6b-9c7d8e9f0a1b";
-        let steps: Vec<Value> = (0..1_000).map(|order| json!({ "stepId": id, "order": order })).collect();
-        let value = fitted(json!({ "planId": id, "steps": steps, "stepsOmitted": 5 }), 2_000);
+        let steps: Vec<Value> = (0..1_000)
+            .map(|order| json!({ "stepId": id, "order": order }))
+            .collect();
+        let value = fitted(
+            json!({ "planId": id, "steps": steps, "stepsOmitted": 5 }),
+            2_000,
+        );
         let listed = value["steps"].as_array().unwrap().len();
         assert!(listed > 10, "{listed}");
         assert_eq!(value["stepsOmitted"], 1_005 - listed);

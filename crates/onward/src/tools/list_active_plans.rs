@@ -62,7 +62,9 @@ impl Spec for ListActivePlans {
         let mut plans = Plans::new(&page);
         let fitting = plans.limit_chars(max_chars.saturating_sub(LIST_CHARS));
         let next = if fitting < page.plans.len() {
-            fitting.checked_sub(1).and_then(|last| page.cursor_after(last))
+            fitting
+                .checked_sub(1)
+                .and_then(|last| page.cursor_after(last))
         } else {
             page.next
         };

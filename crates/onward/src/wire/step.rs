@@ -2,11 +2,11 @@
 
 use onward_core::id::SessionId;
 use onward_core::{PlanId, StepStatus, Timestamp};
-use onward_engine::{StepLine, StepReport};
 use onward_engine::list::StepPage;
 use onward_engine::next_step::StepInProgress;
 use onward_engine::status::StalledStep;
 use onward_engine::step::ProgressResponse as Reported;
+use onward_engine::{StepLine, StepReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -68,7 +68,9 @@ impl Step {
     pub(super) fn brief(line: &StepLine, cut: &mut bool) -> Self {
         let step = Self::new(line, cut);
         Self {
-            step_type: step.step_type.filter(|_| line.status != StepStatus::Pending),
+            step_type: step
+                .step_type
+                .filter(|_| line.status != StepStatus::Pending),
             status: step.status.filter(|_| line.status == StepStatus::Skipped),
             attempt: step.attempt.filter(|attempt| *attempt > 1),
             completed_at: None,
@@ -115,7 +117,11 @@ impl Steps {
         }
         let fitting = excerpt::limit_chars(&mut steps, max_chars.saturating_sub(LIST_CHARS));
         let last = steps.last().map(|step| step.step_order);
-        let next = if fitting < page.steps.len() { last } else { page.next };
+        let next = if fitting < page.steps.len() {
+            last
+        } else {
+            page.next
+        };
         Self {
             plan_id: plan.to_string(),
             steps,

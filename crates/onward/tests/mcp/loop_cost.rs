@@ -55,8 +55,8 @@ const STEPS: [(&str, &str); 6] = [
 ];
 
 fn plan() -> Value {
-    let steps = STEPS
-        .map(|(kind, instructions)| json!({ "stepType": kind, "instructions": instructions }));
+    let steps =
+        STEPS.map(|(kind, instructions)| json!({ "stepType": kind, "instructions": instructions }));
     json!({
         "name": "Tides of the Bay of Fundy",
         "researchQuestion": "Why does the Bay of Fundy have the highest tides in the world?",
@@ -84,7 +84,11 @@ impl fmt::Display for Table {
         for (call, tokens) in &self.0 {
             let limit = limit(call).map(|limit| limit.to_string());
             let limit = limit.unwrap_or_default();
-            writeln!(f, "{}", format!("{call:<36}{tokens:>8}{limit:>8}").trim_end())?;
+            writeln!(
+                f,
+                "{}",
+                format!("{call:<36}{tokens:>8}{limit:>8}").trim_end()
+            )?;
         }
         Ok(())
     }
@@ -127,10 +131,14 @@ fn fix(value: &mut Value, name: &str) {
         Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| fix(value, name)),
         Value::Array(entries) => entries.iter_mut().for_each(|entry| fix(entry, name)),
         Value::String(text) if name == "claimToken" => *text = sample(text, "oadpueisjvertliy"),
-        Value::String(text) if (name.ends_with("Id") || name.ends_with("Ids")) && text.len() == 36 => {
+        Value::String(text)
+            if (name.ends_with("Id") || name.ends_with("Ids")) && text.len() == 36 =>
+        {
             *text = sample(text, "4d3f0112-4254-4428-8754-307756073570");
         }
-        Value::String(text) if (name.ends_with("At") || name == "at" || name == "since") && text.ends_with('Z') => {
+        Value::String(text)
+            if (name.ends_with("At") || name == "at" || name == "since") && text.ends_with('Z') =>
+        {
             *text = sample(text, "2026-11-16T19:04:05.678Z");
         }
         Value::Number(number) if name == "elapsedMs" => *number = 12_345.into(),
@@ -140,7 +148,11 @@ fn fix(value: &mut Value, name: &str) {
 
 /// The fixed value, as long as the original.
 fn sample(original: &str, fixed: &str) -> String {
-    fixed.chars().cycle().take(original.chars().count()).collect()
+    fixed
+        .chars()
+        .cycle()
+        .take(original.chars().count())
+        .collect()
 }
 
 #[test]
@@ -181,13 +193,21 @@ fn the_responses_of_a_typical_loop_stay_within_their_token_limits() {
             "note": "two of five claims checked",
         }),
     );
-    meter.call("get_plan_status", "get_plan_status", json!({ "planId": plan }));
+    meter.call(
+        "get_plan_status",
+        "get_plan_status",
+        json!({ "planId": plan }),
+    );
     meter.call(
         "get_research_context",
         "get_research_context",
         json!({ "planId": plan, "sessionId": "session-2" }),
     );
-    meter.call("list_plan_steps", "list_plan_steps", json!({ "planId": plan }));
+    meter.call(
+        "list_plan_steps",
+        "list_plan_steps",
+        json!({ "planId": plan }),
+    );
     meter.call(
         "modify_plan",
         "modify_plan",

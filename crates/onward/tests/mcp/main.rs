@@ -23,6 +23,7 @@ mod release_build;
 mod resources;
 mod responses;
 mod reviews;
+mod sizes;
 mod stdio;
 mod subscriptions;
 mod whole_plan;

@@ -194,7 +194,11 @@ async fn focused(
         budget.mark_truncated();
     }
     branches.retain(|branch| {
-        budget.spend(cost(branch.condition.source()).min(MAX_REMARK).saturating_add(60))
+        budget.spend(
+            cost(branch.condition.source())
+                .min(MAX_REMARK)
+                .saturating_add(60),
+        )
     });
     if !budget.entry(fixed_cost, &mut instructions) {
         return Ok(None);
@@ -216,7 +220,10 @@ pub(super) async fn recent(
 ) -> Result<(Vec<ProgressNote>, Vec<SignificantEvent>), Error> {
     let after = sheet.head.seq.saturating_sub(WINDOW);
     let (mut notes, mut events) = (Vec::new(), Vec::new());
-    for significant in Contexts(tx).significant(sheet.head.id, after, MAX_READ).await? {
+    for significant in Contexts(tx)
+        .significant(sheet.head.id, after, MAX_READ)
+        .await?
+    {
         let Significant { entry, order } = significant;
         let details = entry.details.as_ref().map(codec::shown);
         if entry.name == "step_progressed" {
@@ -296,7 +303,9 @@ pub(super) async fn feedback(
     all.truncate(MAX_ENTRIES);
     let limit = u32::try_from(MAX_ENTRIES).unwrap_or(u32::MAX);
     let about_plan = UserFeedback(tx).feedback_of(plan, limit).await?;
-    let about_plan = about_plan.into_iter().filter_map(|feedback| feedback.comment);
+    let about_plan = about_plan
+        .into_iter()
+        .filter_map(|feedback| feedback.comment);
     all.extend(about_plan.map(|text| FeedbackEntry {
         step: None,
         decision: None,

@@ -65,7 +65,10 @@ pub(super) async fn read(
         Part::Review => texts.review,
     };
     let text = text.unwrap_or_default();
-    let start = text.char_indices().nth(offset).map_or(text.len(), |(at, _)| at);
+    let start = text
+        .char_indices()
+        .nth(offset)
+        .map_or(text.len(), |(at, _)| at);
     let rest = text.get(start..).unwrap_or_default();
     let end = fitting(rest, max_chars.saturating_sub(BASE_COST).max(1));
     let content = rest.get(..end).unwrap_or_default().to_owned();
