@@ -10,13 +10,14 @@
 
 mod index;
 mod list;
+mod surroundings;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::branch::{Branch, Effect};
 use crate::decide::Decided;
-use crate::event::{Change, Created, Event};
+use crate::event::{Change, Created, Event, ReviewAction};
 use crate::id::{SessionId, StepId};
 use crate::plan::{Brief, IllegalPlanTransition, PlanHead};
 use crate::policy::stall_threshold;
@@ -25,6 +26,8 @@ use crate::step::{Step, StepApplyError};
 use crate::time::Timestamp;
 
 use index::{ById, Index};
+
+pub use surroundings::{BranchOutline, HeldStep, Surroundings};
 
 /// A plan with its steps and branches.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +42,8 @@ pub struct Plan {
     resumed: BTreeSet<SessionId>,
     /// The last decision on each reviewed step.
     decided: ById<StepId, Decided>,
+    /// Feedback of reviewers, oldest first.
+    feedback: Vec<(StepId, String)>,
     index: Index,
 }
 
@@ -105,6 +110,7 @@ impl Plan {
             branches,
             resumed: BTreeSet::new(),
             decided: ById::default(),
+            feedback: Vec::new(),
             index,
         }
     }
@@ -180,6 +186,16 @@ impl Plan {
             Event::SessionResumed { session } => {
                 self.resumed.insert(session.clone());
             }
+            Event::UserReviewed { step, action, .. } => {
+                self.change_step(*step, event, at)?;
+                if let ReviewAction::Decided {
+                    feedback: Some(feedback),
+                    ..
+                } = action
+                {
+                    self.feedback.push((*step, feedback.clone()));
+                }
+            }
             Event::StepStarted { step, .. }
             | Event::StepCompleted { step, .. }
             | Event::StepFailed { step, .. }
@@ -208,7 +224,9 @@ impl Plan {
             | Event::LateResultKept { attempt: None, .. } => {}
         }
         self.head = head;
-        self.updated_at = at;
+        if event.changes_plan() {
+            self.updated_at = at;
+        }
         Ok(())
     }
 

@@ -425,6 +425,11 @@ impl Event {
         "late_result_kept",
     ];
 
+    /// Whether the event changes the plan. If not, the plan's time of last change stays.
+    pub const fn changes_plan(&self) -> bool {
+        !matches!(self, Event::LateResultKept { .. })
+    }
+
     /// The name in the audit trail.
     pub const fn name(&self) -> &'static str {
         match self {

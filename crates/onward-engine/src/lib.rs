@@ -41,9 +41,9 @@ pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, Delivery, Distribution, DueSession,
     Entry, Excerpt, Extraction, Faults, Feedback, Hit, IndexHealth, Indexed, Listed, MANY, Notice,
     Output, OutputExcerpt, Pgvector, PlanCount, PlanCursor, Recent, SeenClaim, Session,
-    SessionLine, Sheet, SkillCount, SkillCursor, Source, StepBrief, StepLine, Subject, Sync,
-    Synthetic, Tenant, TextId, TextPage, Token, ToolCall, Turn, TurnStep, WholePlan, distribute,
-    restore, schema,
+    SessionLine, Sheet, SkillCount, SkillCursor, Source, StepBrief, StepLine, StepReport, Subject,
+    Sync, Synthetic, Tenant, TextId, TextPage, Token, ToolCall, Turn, TurnStep, WholePlan,
+    distribute, restore, schema,
 };
 pub use operate::member::{Member, SignInMethod};
 

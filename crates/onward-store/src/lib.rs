@@ -32,7 +32,9 @@ pub use distribution::Distribution;
 pub use error::{Corrupt, Error};
 pub use fault::Faults;
 pub use lead::{Lead, Leadership};
-pub use plan::context::{Briefs, Contexts, Excerpt, Recent, StepBrief};
+pub use plan::context::{
+    Briefs, Contexts, Excerpt, Recent, Significant, StepBrief, StepReport, StepTexts,
+};
 pub use plan::facts::Facts;
 pub use plan::import::Imports;
 pub use plan::lists::{Listed, PlanCount, PlanCursor, PlanLists};

@@ -7,6 +7,7 @@ pub(crate) mod import;
 pub(crate) mod lists;
 pub(crate) mod read;
 pub(crate) mod steps;
+pub(crate) mod surroundings;
 pub(crate) mod trail;
 pub(crate) mod transition;
 pub(crate) mod version;

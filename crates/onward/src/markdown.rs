@@ -145,6 +145,10 @@ fn step(step: &Step, reviews: &[Review<'_>], text: &mut String) {
         if let Some(data) = &result.data {
             text.push_str(&fenced(&format::pretty_json(data), "json"));
         }
+        if let Some(report) = &result.report {
+            let report = fenced(&format::pretty_json(report), "json");
+            let _ = write!(text, "**Execution report**\n\n{report}");
+        }
     }
     for (entry, action) in reviews {
         review(entry, action, text);

@@ -4,6 +4,7 @@
 //! which validates the input and reports every issue, turns a panic into an error, and writes every
 //! call except `ping` to the request log.
 
+mod bound;
 mod create_research_plan;
 pub(crate) mod error;
 pub(crate) mod extract_data;
@@ -37,11 +38,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use onward_core::refusal::Issue;
+use onward_engine::context::{DEFAULT_CHARS, MAX_CHARS};
 use onward_engine::request_log::CompletedRequest;
 use onward_engine::{Caller, Engine};
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::extraction::Extractor;
@@ -121,6 +123,10 @@ pub(crate) trait Spec {
     const HAS_NOTICE: bool = false;
     /// Whether the tool calls a service other than the database.
     const OPEN_WORLD: bool = false;
+    /// Maximum characters of a response if the call does not set `maxChars`.
+    const DEFAULT_CHARS: usize = DEFAULT_CHARS;
+    /// Whether the input itself has `maxChars`, because the tool selects what fits.
+    const HAS_MAX_CHARS: bool = false;
     /// JSON pointers to fields that are accepted but not in the MCP tool list, because a call never
     /// needs them.
     const UNLISTED: &'static [&'static str] = &[];
@@ -316,7 +322,16 @@ impl Call {
         if !self.issues.is_empty() {
             return Err(ToolError::from_issues(self.issues.clone()));
         }
-        I::deserialize(&*self.arguments).map_err(|why| ToolError::undecodable(&why))
+        deserialize(&self.arguments, false)
+    }
+
+    /// Limits the size of a response that another module built.
+    pub(crate) fn bound(&self, outcome: Result<Value, ToolError>) -> Result<Value, ToolError> {
+        let max_chars = max_chars(&self.arguments, MAX_CHARS);
+        outcome.map(|mut response| {
+            bound::fit(&mut response, max_chars);
+            response
+        })
     }
 
     /// Executes the call in a separate task, so that it completes even if the client disconnects.
@@ -384,15 +399,46 @@ async fn execute(
     Err(error.with_kept_artifact(params::store_rejected_input(&context, &caller, &arguments).await))
 }
 
+/// The arguments of a tool. Every tool accepts `maxChars`, and few inputs have it.
+fn deserialize<I: DeserializeOwned>(
+    arguments: &Value,
+    has_max_chars: bool,
+) -> Result<I, ToolError> {
+    let input = match arguments {
+        Value::Object(fields) if !has_max_chars && fields.contains_key(schema::MAX_CHARS_FIELD) => {
+            let mut fields = fields.clone();
+            fields.remove(schema::MAX_CHARS_FIELD);
+            I::deserialize(Value::Object(fields))
+        }
+        arguments => I::deserialize(arguments),
+    };
+    input.map_err(|why| ToolError::undecodable(&why))
+}
+
+/// The maximum size of a response.
+fn max_chars(arguments: &Value, default: usize) -> usize {
+    let requested = arguments.get(schema::MAX_CHARS_FIELD);
+    let requested = requested.and_then(Value::as_u64);
+    let requested = requested.and_then(|chars| usize::try_from(chars).ok());
+    requested.unwrap_or(default).min(MAX_CHARS)
+}
+
 fn run<S: Spec>(context: ToolContext, caller: Caller, arguments: Arc<Value>) -> RunFuture {
     Box::pin(async move {
-        let input =
-            S::Input::deserialize(&*arguments).map_err(|why| ToolError::undecodable(&why))?;
+        let input = deserialize(&arguments, S::HAS_MAX_CHARS)?;
+        // A tool that has `maxChars` selects what fits; only the limit of all tools applies to it.
+        let max_chars = if S::HAS_MAX_CHARS {
+            MAX_CHARS
+        } else {
+            max_chars(&arguments, S::DEFAULT_CHARS)
+        };
         let output = S::run(&context, &caller, input).await?;
-        let mut output = serde_json::to_value(output).map_err(|_| ToolError::internal(S::NAME))?;
+        let output = serde_json::to_value(output);
+        let mut output = output.map_err(|_| ToolError::internal(S::NAME))?;
         if S::HAS_NOTICE {
             notice::add(&mut output);
         }
+        bound::fit(&mut output, max_chars);
         Ok(output)
     })
 }

@@ -9,6 +9,7 @@ pub(crate) mod context;
 pub(crate) mod created;
 pub(crate) mod error;
 pub(crate) mod event;
+pub(crate) mod excerpt;
 pub(crate) mod feedback;
 pub(crate) mod finding;
 pub(crate) mod modified;

@@ -7,6 +7,8 @@
 
 mod budget;
 mod excerpts;
+mod focus;
+mod page;
 mod plan;
 mod step;
 
@@ -19,16 +21,19 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::sanitize;
 
+pub use budget::{cost, truncate};
 pub use excerpts::StepWithResult;
+pub use focus::{
+    FeedbackEntry, FocusedStep, InterruptedStep, OwnStep, ProgressNote, SignificantEvent,
+};
+pub use page::{Part, TextPage};
 pub use plan::PlanContext;
 pub use step::{StepContext, StepDetails};
 
-/// Default budget of a step's context, in characters.
-pub const STEP_CHARS: usize = 20_000;
-/// Default budget of a plan's context, in characters.
-pub const PLAN_CHARS: usize = 40_000;
-/// Maximum budget, in characters.
-pub const MAX_CHARS: usize = 1_000_000;
+/// Default size of a response, in characters.
+pub const DEFAULT_CHARS: usize = 7_900;
+/// Maximum size of a response, in characters.
+pub const MAX_CHARS: usize = 40_000;
 
 impl Engine {
     /// Context for working on a step.
@@ -39,7 +44,7 @@ impl Engine {
         max_chars: Option<usize>,
     ) -> Result<StepContext, Error> {
         caller.allow(Permission::Read)?;
-        let budget_chars = budget_chars(max_chars, STEP_CHARS)?;
+        let budget_chars = budget_chars(max_chars)?;
         let context = self.store.read(&caller.tenant, move |tx| {
             Box::pin(step::read(tx, step, budget_chars))
         });
@@ -56,24 +61,55 @@ impl Engine {
         max_chars: Option<usize>,
     ) -> Result<PlanContext, Error> {
         caller.allow(Permission::Read)?;
-        let budget_chars = budget_chars(max_chars, PLAN_CHARS)?;
+        let budget_chars = budget_chars(max_chars)?;
         let session = sanitize::session(session);
-        if let Some(session) = &session
-            && caller.allow(Permission::Work).is_ok()
-        {
+        // A claim token allows work, so only a caller who may work gets its own ones back.
+        let holder = session
+            .clone()
+            .filter(|_| caller.allow(Permission::Work).is_ok());
+        if let Some(session) = &holder {
             self.record_session_resume(caller, plan, session.clone())
                 .await?;
         }
         let now = self.now();
         let context = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(plan::read(tx, plan, session.clone(), budget_chars, now))
+            let (session, holder) = (session.clone(), holder.clone());
+            Box::pin(async move {
+                plan::read(
+                    tx,
+                    plan,
+                    session.as_ref(),
+                    holder.as_ref(),
+                    budget_chars,
+                    now,
+                )
+                .await
+            })
         });
         context.await
     }
+
+    /// A page of one of a step's texts.
+    pub async fn step_text(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        step: StepId,
+        part: Part,
+        offset: usize,
+        max_chars: Option<usize>,
+    ) -> Result<TextPage, Error> {
+        caller.allow(Permission::Read)?;
+        let budget_chars = budget_chars(max_chars)?;
+        let page = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(page::read(tx, plan, step, part, offset, budget_chars))
+        });
+        page.await
+    }
 }
 
-fn budget_chars(requested: Option<usize>, default: usize) -> Result<usize, Error> {
-    let budget_chars = requested.unwrap_or(default);
+fn budget_chars(requested: Option<usize>) -> Result<usize, Error> {
+    let budget_chars = requested.unwrap_or(DEFAULT_CHARS);
     if budget_chars == 0 || budget_chars > MAX_CHARS {
         let message = format!("must be between 1 and {MAX_CHARS}");
         return Err(Error::invalid("maxChars", message));

@@ -21,6 +21,7 @@ use uuid::Builder;
 
 use crate::caller::Caller;
 use crate::engine::Engine;
+use crate::environment::into_decimal;
 use crate::error::Error;
 use crate::run::{CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
@@ -187,5 +188,6 @@ fn artifact_id(step: Option<StepId>, requested: &str, content: &str) -> Artifact
     for (byte, hashed) in bytes.iter_mut().zip(hash.finalize()) {
         *byte = hashed;
     }
+    into_decimal(&mut bytes);
     ArtifactId::new(Builder::from_custom_bytes(bytes).into_uuid())
 }

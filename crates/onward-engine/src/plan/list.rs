@@ -10,7 +10,7 @@ use onward_core::step::{Review, StepState};
 use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus};
 use onward_store::{
     Contexts, Excerpt, Listed, Output, OutputExcerpt, Outputs, PlanCount, PlanCursor, PlanLists,
-    Plans, Sheet, StepLine, Steps, Tx, Which,
+    Plans, Sheet, StepLine, StepReport, Steps, Tx, Which,
 };
 use uuid::Uuid;
 
@@ -47,6 +47,13 @@ pub struct PlanPage {
     pub plans: Vec<Listed>,
     /// Cursor for the next page, if there is one.
     pub next: Option<PlanCursor>,
+}
+
+impl PlanPage {
+    /// The cursor of a page that begins after this plan of the page.
+    pub fn cursor_after(&self, place: usize) -> Option<PlanCursor> {
+        self.plans.get(place).map(cursor)
+    }
 }
 
 /// A page of steps.
@@ -129,6 +136,22 @@ impl Engine {
             })
         });
         page.await
+    }
+
+    /// The execution reports of the steps between two orders; only those of at most `bytes` bytes
+    /// with their content.
+    pub async fn step_reports(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        orders: (u32, u32),
+        bytes: u32,
+    ) -> Result<Vec<StepReport>, Error> {
+        caller.allow(Permission::Read)?;
+        let reports = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move { Contexts(tx).reports(plan, orders, bytes).await })
+        });
+        Ok(reports.await?)
     }
 
     /// Pending reviews, oldest first.

@@ -8,7 +8,7 @@ use onward_core::command::{Modification, ModifyPlan};
 use onward_core::decide::modify::Needs;
 use onward_core::role::Permission;
 use onward_core::{Command, PlanHead, StepId};
-use onward_store::{Facts, StepLine, Steps, Which};
+use onward_store::{Facts, StepLine, Steps};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -16,20 +16,20 @@ use crate::error::Error;
 use crate::run::{CommandOutcome, Target, run};
 use crate::sanitize;
 
-/// For plans with more steps, a response contains only the affected steps.
-const MAX_LISTED: u32 = 500;
+/// Maximum number of changed steps in a response.
+pub const MAX_LISTED: usize = 50;
 
 /// Response to a modification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Modified {
     /// The plan after the modification.
     pub head: PlanHead,
-    /// All steps; for a long plan, the affected steps.
+    /// The changed steps that still exist, at most [`MAX_LISTED`].
     pub steps: Vec<StepLine>,
     /// The orders of the steps that each of them depends on.
     pub depends_on: BTreeMap<StepId, Vec<u32>>,
-    /// Number of steps not included.
-    pub omitted: u32,
+    /// Number of changed steps not included.
+    pub omitted: usize,
 }
 
 impl Engine {
@@ -47,7 +47,9 @@ impl Engine {
         sanitize::modification(&mut command.modification);
         sanitize::optional_text(&mut command.rationale);
         command.session = sanitize::session(command.session.take());
-        let affected = affected(&command.modification);
+        let mut affected = affected(&command.modification);
+        let omitted = affected.len().saturating_sub(MAX_LISTED);
+        affected.truncate(MAX_LISTED);
         let ctx = self.command_context(caller, command.session.as_ref());
         let command = Arc::new(Command::from(command));
         let modified = self.store.write(&caller.tenant, move |tx| {
@@ -60,21 +62,13 @@ impl Engine {
                     CommandOutcome::NotFound => return Err(Error::PlanNotFound(plan.to_string())),
                 };
                 // Read before the commit: an error after it would suggest that nothing was changed.
-                let lines = if done.head.counts.total() > MAX_LISTED {
-                    Steps(tx).lines_of(&affected).await?
-                } else {
-                    Steps(tx)
-                        .step_lines(plan, Which::All, 0, MAX_LISTED)
-                        .await?
-                };
+                let lines = Steps(tx).lines_of(&affected).await?;
                 let depends_on = Steps(tx).dependency_orders(plan, &lines).await?;
                 Ok((done, lines, depends_on))
             })
         });
         let (done, steps, depends_on) = modified.await?;
         self.sweep_waker.wake_by(done.due);
-        let listed = u32::try_from(steps.len()).unwrap_or(u32::MAX);
-        let omitted = done.head.counts.total().saturating_sub(listed);
         Ok(Modified {
             head: done.head,
             steps,
@@ -138,6 +132,7 @@ fn affected(modification: &Modification) -> Vec<StepId> {
         | Modification::FailStep { step, .. }
         | Modification::RequeueStep { step }
         | Modification::RemoveStep { step } => vec![*step],
-        Modification::ReorderSteps { .. } | Modification::AddBranch { .. } => Vec::new(),
+        Modification::ReorderSteps { steps } => steps.clone(),
+        Modification::AddBranch { .. } => Vec::new(),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use onward_core::apply::{BranchOutline, HeldStep, Surroundings};
 use onward_core::command::StartNext;
 use onward_core::decide::start_next::assigned_step;
 use onward_core::id::{ClaimToken, SessionId};
@@ -10,7 +11,7 @@ use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::step::{Review, StepState};
 use onward_core::{Event, Plan, PlanHead, PlanId, PlanStatus, Step, StepId, StepType, Timestamp};
-use onward_store::{Outputs, Plans, StepLine, Steps, Tx, Which};
+use onward_store::{Facts, Outputs, Plans, StepLine, Steps, Tx, Which};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -22,6 +23,8 @@ use crate::sanitize;
 
 /// Maximum number of steps in progress listed in a response.
 const MAX_LISTED: u32 = 50;
+/// Maximum number of steps that a session holds, in a response.
+pub(crate) const MAX_HELD: u32 = 50;
 
 /// Response to a request for the next step.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +44,8 @@ pub enum NextStep {
         step: StepId,
         /// The review request.
         review: Review,
+        /// Steps that the session holds.
+        held: Vec<HeldStep>,
     },
     /// No step can be assigned now.
     NoPendingSteps {
@@ -52,6 +57,8 @@ pub enum NextStep {
         blocked: u32,
         /// The first steps in progress.
         working: Vec<StepInProgress>,
+        /// Steps that the session holds.
+        held: Vec<HeldStep>,
     },
 }
 
@@ -80,6 +87,10 @@ pub struct AssignedStep {
     pub total: u32,
     /// The plan's progress in percent.
     pub progress: u32,
+    /// Its branches, and the feedback that reviewers left before it.
+    pub surroundings: Surroundings,
+    /// Other steps that the session holds.
+    pub held: Vec<HeldStep>,
 }
 
 /// Formatting notes for the output of a completed plan, from its skills, its author and its steps.
@@ -188,7 +199,7 @@ impl Engine {
                 };
                 Ok::<Peek, Error>(match step {
                     Some(step) => Peek::Step(Box::new(step)),
-                    None => Peek::None(unavailable_reason(tx, &head, now).await?),
+                    None => Peek::None(unavailable_reason(tx, &head, None, now).await?),
                 })
             })
         });
@@ -204,23 +215,70 @@ pub(crate) async fn assign_next(
     ctx: &CommandContext,
     commit_seq: Option<u64>,
 ) -> Result<Option<(Applied, NextStep)>, Error> {
+    let session = command.session.clone();
     let command = command.into();
     match run(tx, Target::Plan(plan), &command, ctx, commit_seq).await? {
         CommandOutcome::NotFound => Ok(None),
         CommandOutcome::Rejected { refusal, .. } => Err(refusal.into()),
         CommandOutcome::Applied(done) => {
             let step = assigned_step(&done.events).and_then(|id| done.step(id));
-            let next = match step.and_then(|step| to_assigned_step(&done.head, step)) {
-                Some(assigned) => NextStep::Started(Box::new(assigned)),
-                None => unavailable_reason(tx, &done.head, ctx.now).await?,
+            let started = match step {
+                Some(step) => started(tx, &done.head, step).await?,
+                None => None,
+            };
+            let next = match started {
+                Some(started) => started,
+                None => unavailable_reason(tx, &done.head, session.as_ref(), ctx.now).await?,
             };
             Ok(Some((done, next)))
         }
     }
 }
 
-/// The response for an assigned step. `None` if the step has no claim.
-pub(crate) fn to_assigned_step(head: &PlanHead, step: &Step) -> Option<AssignedStep> {
+/// The response for a step that this transaction assigned. `None` if the step has no claim.
+pub(crate) async fn started(
+    tx: &mut Tx,
+    head: &PlanHead,
+    step: &Step,
+) -> Result<Option<NextStep>, Error> {
+    let surroundings = Facts(tx).surroundings(head.id, step).await?;
+    let session = step.claim().and_then(|claim| claim.session.clone());
+    let held = held(tx, head.id, session.as_ref(), Some(step.id())).await?;
+    let assigned = to_assigned_step(head, step, surroundings, held);
+    Ok(assigned.map(|assigned| NextStep::Started(Box::new(assigned))))
+}
+
+/// The steps that a session holds, except one.
+async fn held(
+    tx: &mut Tx,
+    plan: PlanId,
+    session: Option<&SessionId>,
+    except: Option<StepId>,
+) -> Result<Vec<HeldStep>, Error> {
+    let Some(session) = session else {
+        return Ok(Vec::new());
+    };
+    let mut held = Facts(tx).held(plan, session, MAX_HELD).await?;
+    held.retain(|held| Some(held.step) != except);
+    Ok(held)
+}
+
+/// The response for an assigned step of a replayed plan. `None` if the step has no claim.
+pub(crate) fn replayed_step(plan: &Plan, step: &Step) -> Option<AssignedStep> {
+    let session = step.claim()?.session.as_ref();
+    let held = session
+        .into_iter()
+        .flat_map(|session| plan.held_by(session));
+    let held = held.filter(|held| held.step != step.id()).collect();
+    to_assigned_step(plan.head(), step, plan.surroundings(step), held)
+}
+
+fn to_assigned_step(
+    head: &PlanHead,
+    step: &Step,
+    surroundings: Surroundings,
+    held: Vec<HeldStep>,
+) -> Option<AssignedStep> {
     let claim = step.claim()?;
     Some(AssignedStep {
         plan: head.id,
@@ -234,6 +292,8 @@ pub(crate) fn to_assigned_step(head: &PlanHead, step: &Step) -> Option<AssignedS
         stall_threshold: stall_threshold(None, step.spec.stall_threshold, head.stall_threshold),
         total: head.counts.total(),
         progress: head.counts.progress(),
+        surroundings,
+        held,
     })
 }
 
@@ -248,9 +308,14 @@ pub(crate) fn delivers_instructions(id: StepId, events: &[Event]) -> bool {
 pub(crate) async fn replayed_reason(
     tx: &mut Tx,
     plan: &Plan,
+    session: Option<&SessionId>,
     at: Timestamp,
 ) -> Result<NextStep, Error> {
     let head = plan.head();
+    let held = session
+        .into_iter()
+        .flat_map(|session| plan.held_by(session))
+        .collect();
     Ok(match &head.state {
         PlanState::Completed { .. } => NextStep::Complete(formatting_notes(tx, head.id).await?),
         PlanState::Failed { reason, .. } => NextStep::Failed {
@@ -260,6 +325,7 @@ pub(crate) async fn replayed_reason(
             Some(StepState::AwaitingInput { review, .. }) => NextStep::AwaitingReview {
                 step: *step,
                 review: review.clone(),
+                held,
             },
             Some(_) | None => return Err(without_review(head, *step)),
         },
@@ -280,6 +346,7 @@ pub(crate) async fn replayed_reason(
                 // No step is ready, so every pending one is blocked.
                 blocked: head.counts.pending,
                 working: working.collect(),
+                held,
             }
         }
     })
@@ -296,6 +363,7 @@ fn without_review(head: &PlanHead, step: StepId) -> Error {
 pub(crate) async fn unavailable_reason(
     tx: &mut Tx,
     head: &PlanHead,
+    session: Option<&SessionId>,
     now: Timestamp,
 ) -> Result<NextStep, Error> {
     Ok(match &head.state {
@@ -309,6 +377,7 @@ pub(crate) async fn unavailable_reason(
                 Some(StepState::AwaitingInput { review, .. }) => NextStep::AwaitingReview {
                     step: *step,
                     review,
+                    held: held(tx, head.id, session, None).await?,
                 },
                 Some(_) | None => return Err(without_review(head, *step)),
             }
@@ -327,6 +396,7 @@ pub(crate) async fn unavailable_reason(
                 failed: head.counts.failed,
                 blocked: Steps(tx).count_blocked(head.id).await?,
                 working,
+                held: held(tx, head.id, session, None).await?,
             }
         }
     })

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use onward_core::branch::Effect;
 use onward_core::command::{DecideReview, ReportProgress, RequestReview};
 use onward_core::event::{Decision, ProgressSource};
-use onward_core::id::{ClaimToken, ReviewId, SessionId};
+use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
+use onward_core::plan::{PlanFailure, PlanState};
 use onward_core::role::Permission;
 use onward_core::step::StepState;
 use onward_core::{
@@ -17,7 +19,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::late_results;
 use crate::plan::next_step::delivers_instructions;
-use crate::plan::submit::replay_commit;
+use crate::plan::submit::{replay_commit, taken_branch};
 use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
 
@@ -90,6 +92,10 @@ pub struct ReviewResponse {
     pub plan_status: PlanStatus,
     /// The modified instructions, if the decision changed them.
     pub instructions: Option<String>,
+    /// The branch that was taken and its effect.
+    pub taken_branch: Option<(BranchId, Effect)>,
+    /// Why the plan failed, if it did.
+    pub failure: Option<PlanFailure>,
 }
 
 /// A reviewer's decision.
@@ -138,6 +144,15 @@ fn decision_response(
         plan: head.id,
         plan_status: head.status(),
         instructions: rewritten.map(|step| step.spec.instructions.clone()),
+        taken_branch: taken_branch(events),
+        failure: match &head.state {
+            PlanState::Failed { reason, .. } => Some(reason.clone()),
+            PlanState::Planning
+            | PlanState::Executing
+            | PlanState::AwaitingReview { .. }
+            | PlanState::Stalled { .. }
+            | PlanState::Completed { .. } => None,
+        },
     }
 }
 

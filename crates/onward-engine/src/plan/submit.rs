@@ -22,7 +22,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::late_results;
 use crate::plan::next_step::{
-    NextStep, assign_next, delivers_instructions, replayed_reason, to_assigned_step,
+    NextStep, assign_next, delivers_instructions, replayed_reason, replayed_step, started,
 };
 use crate::run::{Applied, CommandOutcome, run_and_claim};
 use crate::sanitize;
@@ -137,7 +137,7 @@ impl Engine {
                 let completed = done.step(step);
                 let mut submitted = response(step, &done.head, completed, &done.events);
                 let mut due = done.due;
-                if let Some(claimed) = claimed_next(&done, step) {
+                if let Some(claimed) = claimed_next(tx, &done, step).await? {
                     submitted.next_step = Some(claimed);
                 } else if let Some(next) = next {
                     let plan = done.head.id;
@@ -205,7 +205,7 @@ async fn repeat_next_step(
     let claimed = after
         .and_then(assigned_step)
         .and_then(|id| replayed.step(id));
-    if let Some(assigned) = claimed.and_then(|step| to_assigned_step(replayed.head(), step)) {
+    if let Some(assigned) = claimed.and_then(|step| replayed_step(replayed, step)) {
         return Ok(Some(NextStep::Started(Box::new(assigned))));
     }
     let is_open = match replayed.head().status() {
@@ -215,15 +215,25 @@ async fn repeat_next_step(
     if is_open && replayed.ready().is_some() {
         return Ok(None);
     }
-    replayed_reason(tx, replayed, at).await.map(Some)
+    let session = events.iter().find_map(|event| match event {
+        Event::StepCompleted { session, .. } => session.as_ref(),
+        _ => None,
+    });
+    replayed_reason(tx, replayed, session, at).await.map(Some)
 }
 
 /// The next step, if it was assigned in the same commit. A step that is completed without a prior
 /// claim is also claimed in it.
-fn claimed_next(done: &Applied, submitted: StepId) -> Option<NextStep> {
-    let id = assigned_step(&done.events).filter(|id| *id != submitted)?;
-    let step = done.step(id)?;
-    to_assigned_step(&done.head, step).map(|assigned| NextStep::Started(Box::new(assigned)))
+async fn claimed_next(
+    tx: &mut Tx,
+    done: &Applied,
+    submitted: StepId,
+) -> Result<Option<NextStep>, Error> {
+    let id = assigned_step(&done.events).filter(|id| *id != submitted);
+    match id.and_then(|id| done.step(id)) {
+        Some(step) => started(tx, &done.head, step).await,
+        None => Ok(None),
+    }
 }
 
 /// The outcome for a result that fails validation, before any plan rule is evaluated.
@@ -277,25 +287,28 @@ fn response(
     completed: Option<&Step>,
     events: &[Event],
 ) -> SubmitResponse {
-    let mut verdicts = Vec::new();
-    let mut taken = None;
-    for event in events {
-        if let Event::StepCompleted { verdicts: all, .. } = event {
-            verdicts.clone_from(all);
-        } else if let Event::BranchTaken { branch, effect, .. } = event {
-            taken = Some((*branch, effect.clone()));
-        }
-    }
+    let verdicts = events.iter().find_map(|event| match event {
+        Event::StepCompleted { verdicts, .. } => Some(verdicts.clone()),
+        _ => None,
+    });
     SubmitResponse {
         step,
         plan: head.id,
         plan_status: head.status(),
         progress: head.counts.progress(),
-        verdicts,
-        taken_branch: taken,
+        verdicts: verdicts.unwrap_or_default(),
+        taken_branch: taken_branch(events),
         changed_instructions: completed
             .filter(|step| delivers_instructions(step.id(), events))
             .map(|step| step.spec.instructions.clone()),
         next_step: None,
     }
+}
+
+/// The branch that these events took, and its effect.
+pub(crate) fn taken_branch(events: &[Event]) -> Option<(BranchId, Effect)> {
+    events.iter().find_map(|event| match event {
+        Event::BranchTaken { branch, effect, .. } => Some((*branch, effect.clone())),
+        _ => None,
+    })
 }

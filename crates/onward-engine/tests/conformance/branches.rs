@@ -12,7 +12,7 @@ use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::{code, submission_for};
 
-fn skip_to(order: u32) -> ActionSpec {
+pub(crate) fn skip_to(order: u32) -> ActionSpec {
     ActionSpec::SkipTo(StepRef::Order(order))
 }
 

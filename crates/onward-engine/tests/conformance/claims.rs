@@ -66,6 +66,7 @@ async fn a_step_is_blocked_until_all_its_dependencies_are_terminal(harness: &Har
         failed,
         blocked,
         working,
+        ..
     } = harness.next_step(plan.id).await
     else {
         panic!("first step is not blocked")

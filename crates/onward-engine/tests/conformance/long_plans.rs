@@ -17,7 +17,7 @@ async fn inserting_removing_and_reordering_a_thousand_steps_leaves_no_gaps(harne
         insert_after: Some(0),
     };
     let modified = harness.modify(plan.id, insert).await.unwrap();
-    assert_eq!((modified.steps.len(), modified.omitted), (3, 1_000));
+    assert_eq!((modified.steps.len(), modified.omitted), (3, 0));
     assert_eq!(harness.step_ids(plan.id).await, expected);
 
     let removed = expected.remove(500);

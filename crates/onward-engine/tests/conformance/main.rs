@@ -65,6 +65,7 @@ mod skills;
 mod stalls;
 mod statements;
 mod step_context;
+mod surroundings;
 mod sweep;
 mod system_sleep;
 mod tenants;

@@ -6,6 +6,7 @@ use onward_core::id::{ArtifactId, ClaimToken};
 use onward_core::policy::{MAX_ARTIFACT_TITLE, MAX_CONTENT_BYTES, MAX_METADATA_BYTES, MAX_URL};
 use onward_core::search::chunks;
 use onward_core::{PlanId, Role};
+use onward_engine::context::MAX_CHARS;
 use onward_engine::feedback::NewFeedback;
 use onward_engine::research::{NewArtifact, NewOutput, StoredOutput};
 use onward_engine::search::SearchRequest;
@@ -438,7 +439,7 @@ async fn contexts_include_the_latest_version_of_each_output(harness: &Harness) {
     }
     let plan_context = harness
         .engine
-        .plan_context(&harness.me, plan.id, None, None);
+        .plan_context(&harness.me, plan.id, None, Some(MAX_CHARS));
     let outputs = plan_context.await.unwrap().outputs;
     let versions: Vec<_> = outputs
         .iter()
@@ -448,7 +449,7 @@ async fn contexts_include_the_latest_version_of_each_output(harness: &Harness) {
     assert_eq!(outputs[1].excerpt, "tables");
     let step_context = harness
         .engine
-        .step_context(&harness.me, plan.steps[0], None);
+        .step_context(&harness.me, plan.steps[0], Some(MAX_CHARS));
     assert_eq!(step_context.await.unwrap().outputs, outputs);
     let small = harness
         .engine

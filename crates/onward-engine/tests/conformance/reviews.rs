@@ -63,6 +63,7 @@ async fn a_pending_review_blocks_the_plan(harness: &Harness) {
     let NextStep::AwaitingReview {
         step: reviewed,
         review,
+        ..
     } = harness.next_step(plan.id).await
     else {
         panic!("no review is pending")

@@ -2,7 +2,7 @@
 
 use onward_core::event::Decision;
 use onward_core::{PlanId, StepId};
-use onward_engine::context::{MAX_CHARS, STEP_CHARS, StepContext, StepWithResult};
+use onward_engine::context::{DEFAULT_CHARS, MAX_CHARS, StepContext, StepWithResult};
 use onward_engine::feedback::NewFeedback;
 use onward_engine::step::{ReviewDecision, ReviewRequest};
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ impl Harness {
         let context = context.expect("context was read");
         let (length, limit) = (
             to_json(&context).chars().count(),
-            max_chars.unwrap_or(STEP_CHARS).max(700),
+            max_chars.unwrap_or(DEFAULT_CHARS).max(700),
         );
         assert!(length <= limit, "{length} characters exceed {limit}");
         context

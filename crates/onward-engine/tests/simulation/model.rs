@@ -142,7 +142,7 @@ impl Model {
                 resume,
             } => self.with_plan(tenant, *plan, |plan| {
                 plan.modify(modification, *resume, ctx)?;
-                Ok(Response::Modified(Box::new(plan.head()), plan.step_lines()))
+                Ok(Response::Modified(Box::new(plan.head())))
             }),
             Operation::Resume(plan) => {
                 self.with_plan(tenant, *plan, |plan| plan.resume_manually(ctx))

@@ -122,8 +122,7 @@ impl Scenario<'_> {
                 continue;
             }
             let expected = after.apply(request, self.harness.environment.now(), Some(response));
-            let (expected, response) = (expected.without_lines(), response.clone().without_lines());
-            if expected != response {
+            if expected != *response {
                 let depth = remaining.len();
                 mismatches.push(format!(
                     "{depth} remaining, {request}\n  response: {response:?}\n  expected: {expected:?}"

@@ -13,7 +13,7 @@ use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
 use onward_engine::submit::Submission;
 use onward_engine::{Caller, Engine};
 
-use crate::response::Response;
+use crate::response::{Response, clear_surroundings};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
@@ -76,7 +76,10 @@ impl Request {
                 engine
                     .next_step(caller, plan, session, include_stalled)
                     .await,
-                |next| Response::Next(Box::new(next)),
+                |mut next| {
+                    clear_surroundings(&mut next);
+                    Response::Next(Box::new(next))
+                },
             ),
             Operation::Submit(submission) => {
                 Response::submitted(engine.submit(caller, submission).await)

@@ -1,7 +1,7 @@
 //! Responses of the engine and of the model in a common form, so that they can be compared.
 //!
-//! Values that the model does not predict are cleared: messages of condition errors, and
-//! `updated_at`.
+//! Values that the model does not predict are cleared: messages of condition errors, `updated_at`,
+//! and what a response shows beside the assigned step. The conformance suite tests these.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use onward_core::{Code, PlanHead, PlanId, PlanStatus, Timestamp};
 use onward_engine::Error;
 use onward_engine::create::NewPlan;
 use onward_engine::modify::Modified;
-use onward_engine::next_step::NextStep;
+use onward_engine::next_step::{NextStep, Surroundings};
 use onward_engine::step::{OpenedReview, ProgressResponse, ReviewResponse};
 use onward_engine::submit::SubmitResponse;
 use onward_store::StepLine;
@@ -26,7 +26,7 @@ pub(crate) enum Response {
     Progressed(ProgressResponse),
     ReviewRequested(OpenedReview),
     Reviewed(ReviewResponse),
-    Modified(Box<PlanHead>, Vec<StepLine>),
+    Modified(Box<PlanHead>),
     Status(PlanStatus),
     Done,
     Deleted(Box<PlanHead>),
@@ -69,14 +69,16 @@ impl Response {
                 // The model predicts whether there is an error, but not its message.
                 verdict.error = verdict.error.as_ref().map(|_| String::new());
             }
+            if let Some(next) = &mut submitted.next_step {
+                clear_surroundings(next);
+            }
             Response::Submitted(Box::new(submitted))
         })
     }
 
     pub(crate) fn modified(result: Result<Modified, Error>) -> Response {
         Response::from_result(result, |modified| {
-            let steps = modified.steps.into_iter().map(without_updated_at).collect();
-            Response::Modified(Box::new(modified.head), steps)
+            Response::Modified(Box::new(modified.head))
         })
     }
 
@@ -113,14 +115,19 @@ impl Response {
             _ => None,
         }
     }
+}
 
-    /// The response without the step lines. They are read after the commit and may include
-    /// concurrent changes.
-    pub(crate) fn without_lines(mut self) -> Response {
-        if let Response::Modified(_, lines) = &mut self {
-            lines.clear();
+/// Clears what a response shows beside the assigned step.
+pub(crate) fn clear_surroundings(next: &mut NextStep) {
+    match next {
+        NextStep::Started(assigned) => {
+            assigned.surroundings = Surroundings::default();
+            assigned.held.clear();
         }
-        self
+        NextStep::AwaitingReview { held, .. } | NextStep::NoPendingSteps { held, .. } => {
+            held.clear();
+        }
+        NextStep::Complete(_) | NextStep::Failed { .. } => {}
     }
 }
 

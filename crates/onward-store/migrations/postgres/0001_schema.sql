@@ -303,6 +303,9 @@ CREATE TABLE events (
     details text NOT NULL,
     PRIMARY KEY (tenant_id, plan_id, seq)
 );
+-- Few entries are reviews, so the index costs the other entries nothing.
+CREATE INDEX events_reviews ON events (tenant_id, plan_id, name, seq)
+    WHERE name = 'user_reviewed';
 
 CREATE TABLE resumed_sessions (
     tenant_id text NOT NULL,

@@ -4,18 +4,19 @@
 //! The caller selects the texts that fit its size budget, so no text is read and then discarded
 //! because of its length.
 
+use onward_core::branch::Branch;
 use onward_core::id::{ArtifactId, SessionId};
 use onward_core::step::FailReason;
-use onward_core::{PlanId, StepId, StepStatus, StepType, Timestamp};
+use onward_core::{PlanId, Step, StepId, StepStatus, StepType, Timestamp};
 use serde_json::Value as Json;
 
 use crate::error::Error;
 use crate::query::Query;
 use crate::row::event::{self, Entry};
-use crate::row::step;
+use crate::row::{branch, step};
 use crate::statement::Statement;
 use crate::tx::Tx;
-use crate::value::{Row, first, params};
+use crate::value::{Cells, Row, first, params};
 
 /// A step without the texts of its result.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +92,45 @@ pub struct Recent {
     pub step: Option<StepId>,
     /// Details, if they are short.
     pub details: Option<Json>,
+}
+
+/// An audit trail entry that matters to a new session, with the step's current order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Significant {
+    /// The entry.
+    pub entry: Recent,
+    /// The order of its step, if the step exists.
+    pub order: Option<u32>,
+}
+
+/// The texts of a step, of any length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepTexts {
+    /// Plan of the step.
+    pub plan: PlanId,
+    /// Instructions.
+    pub instructions: String,
+    /// Result summary.
+    pub result_summary: Option<String>,
+    /// Structured result, as stored.
+    pub result: Option<String>,
+    /// Execution report, as stored.
+    pub report: Option<String>,
+    /// Formatting notes for the output.
+    pub notes: Option<String>,
+    /// Open review request, as stored.
+    pub review: Option<String>,
+}
+
+/// The execution report of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepReport {
+    /// Step id.
+    pub step: StepId,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// The report, if it is short enough.
+    pub report: Option<Json>,
 }
 
 /// Reads of bounded context: steps with text sizes, and the requested texts.
@@ -171,6 +211,77 @@ impl Contexts<'_> {
         rows.into_iter().map(recent).collect()
     }
 
+    /// The entries after `seq` that matter to a new session, newest first: all but claims,
+    /// completions, resumed sessions and skills.
+    pub async fn significant(
+        &mut self,
+        plan: PlanId,
+        seq: u64,
+        limit: u32,
+    ) -> Result<Vec<Significant>, Error> {
+        let params = params![plan.as_uuid(), seq, limit];
+        let rows = self.0.rows(Query::EventsSignificant, params).await?;
+        rows.into_iter().map(significant).collect()
+    }
+
+    /// The texts of a step.
+    pub async fn step_texts(&mut self, step: StepId) -> Result<Option<StepTexts>, Error> {
+        let rows = self
+            .0
+            .rows(Query::StepTexts, params![step.as_uuid()])
+            .await?;
+        first(Some(rows), step_texts)
+    }
+
+    /// The execution reports of the steps between two orders, and those of at most this many bytes
+    /// with their content.
+    pub async fn reports(
+        &mut self,
+        plan: PlanId,
+        (from, to): (u32, u32),
+        bytes: u32,
+    ) -> Result<Vec<StepReport>, Error> {
+        let params = params![plan.as_uuid(), from, to, bytes];
+        let rows = self.0.rows(Query::StepReports, params).await?;
+        rows.into_iter().map(step_report).collect()
+    }
+
+    /// Steps in progress that a session holds, lowest order first.
+    pub async fn held_steps(
+        &mut self,
+        plan: PlanId,
+        session: &SessionId,
+        limit: u32,
+    ) -> Result<Vec<Step>, Error> {
+        let params = params![plan.as_uuid(), session.as_str(), limit];
+        step::steps(self.0.rows(Query::StepsHeld, params).await?)
+    }
+
+    /// Pending steps from an order on.
+    pub async fn pending_from(
+        &mut self,
+        plan: PlanId,
+        order: u32,
+        limit: u32,
+    ) -> Result<Vec<Step>, Error> {
+        let params = params![plan.as_uuid(), order, limit];
+        step::steps(self.0.rows(Query::StepsPendingFrom, params).await?)
+    }
+
+    /// The branches of a step, in evaluation order.
+    pub async fn branches_after(&mut self, step: StepId) -> Result<Vec<Branch>, Error> {
+        let params = params![step.as_uuid()];
+        let rows = self.0.rows(Query::BranchesAfterStep, params).await?;
+        rows.into_iter().map(branch::branch).collect()
+    }
+
+    /// Review requests and decisions of a plan, newest first.
+    pub async fn reviews_of_plan(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Entry>, Error> {
+        let params = params![plan.as_uuid(), limit];
+        let rows = self.0.rows(Query::EventsOfPlanReviews, params).await?;
+        rows.into_iter().map(event::entry).collect()
+    }
+
     /// Review requests and decisions about a step, newest first.
     pub async fn reviews_of(
         &mut self,
@@ -220,7 +331,43 @@ fn excerpt(row: Row) -> Result<Excerpt, Error> {
 }
 
 fn recent(row: Row) -> Result<Recent, Error> {
+    read_recent(&mut row.cells("events"))
+}
+
+fn significant(row: Row) -> Result<Significant, Error> {
     let mut cells = row.cells("events");
+    Ok(Significant {
+        entry: read_recent(&mut cells)?,
+        order: cells
+            .maybe_u64("step_order")?
+            .and_then(|order| u32::try_from(order).ok()),
+    })
+}
+
+fn step_texts(row: Row) -> Result<StepTexts, Error> {
+    let mut cells = row.cells("steps");
+    cells.id("step_id")?;
+    Ok(StepTexts {
+        plan: PlanId::new(cells.id("plan_id")?),
+        instructions: cells.string("instructions")?,
+        review: cells.maybe_string("review")?,
+        result_summary: cells.maybe_string("result_summary")?,
+        result: cells.maybe_string("result")?,
+        report: cells.maybe_string("result_report")?,
+        notes: cells.maybe_string("result_notes")?,
+    })
+}
+
+fn step_report(row: Row) -> Result<StepReport, Error> {
+    let mut cells = row.cells("steps");
+    Ok(StepReport {
+        step: StepId::new(cells.id("step_id")?),
+        bytes: cells.u64("report_bytes")?,
+        report: cells.maybe_json("result_report")?,
+    })
+}
+
+fn read_recent(cells: &mut Cells) -> Result<Recent, Error> {
     Ok(Recent {
         seq: cells.u64("seq")?,
         at: cells.at("at")?,

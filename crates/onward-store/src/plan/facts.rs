@@ -382,7 +382,7 @@ impl Facts<'_> {
     }
 }
 
-fn place(row: Row) -> Result<ReferencedStep, Error> {
+pub(super) fn place(row: Row) -> Result<ReferencedStep, Error> {
     let mut cells = row.cells("steps");
     Ok(ReferencedStep {
         id: StepId::new(cells.id("step_id")?),

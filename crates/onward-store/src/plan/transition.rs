@@ -52,6 +52,11 @@ pub struct Commit<'a> {
 }
 
 impl Commit<'_> {
+    /// Whether an event changes more than the audit trail.
+    pub(crate) fn changes_plan(&self) -> bool {
+        self.events.iter().any(Event::changes_plan)
+    }
+
     /// No sweep changes a due time after this instant while the commit is being written.
     pub(crate) fn quiet_until(&self) -> Option<Timestamp> {
         self.at.checked_add(QUIET)
@@ -67,6 +72,10 @@ pub(crate) fn plan_row(
     updates_every_index: bool,
 ) -> Vec<Statement> {
     let id = commit.head.id;
+    if !commit.changes_plan() {
+        let params = params![id.as_uuid(), commit.head.seq, commit.before];
+        return vec![Statement::new(Query::PlanNote, params).checking_version()];
+    }
     let about = About::of(commit.at);
     let mut statements = Vec::new();
     if updates_every_index && known.is_none_or(|known| known.about != about) {

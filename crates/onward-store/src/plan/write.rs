@@ -25,10 +25,14 @@ impl Transitions<'_> {
         let tx = &mut *self.0;
         let plan = commit.head.id;
         let known = tx.versions.get(plan);
+        let about = match known {
+            Some(known) if !commit.changes_plan() => known.about,
+            Some(_) | None => About::of(commit.at),
+        };
         for statement in transition::plan_row(commit, known, tx.syntax().updates_every_index) {
             tx.queue(statement);
         }
-        let known = Known::of(commit.head, About::of(commit.at));
+        let known = Known::of(commit.head, about);
         tx.versions.record_write(plan, known);
         for statement in transition::step_rows(commit) {
             tx.queue(statement);

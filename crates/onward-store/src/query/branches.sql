@@ -7,6 +7,9 @@ branch_id, after_step, condition, action, params
 SELECT {branch} FROM branches
 WHERE tenant_id = $1 AND plan_id = $2 ORDER BY ordinal;
 
+-- name: branches_after_step
+SELECT {branch} FROM branches WHERE tenant_id = $1 AND after_step = $2 ORDER BY ordinal;
+
 -- name: branches_count
 SELECT count(*) AS branches FROM branches
 WHERE tenant_id = $1 AND after_step = (

@@ -48,8 +48,37 @@ SELECT seq, at, actor, session, name, step_id,
     CASE WHEN octet_length(details) <= 500 THEN details END AS details
 FROM events WHERE tenant_id = $1 AND plan_id = $2 ORDER BY seq DESC LIMIT $3;
 
--- name: events_of_reviews
--- Scans the audit trail of the plan: an index would cost every step more than it saves here.
-SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM events
-WHERE tenant_id = $1 AND plan_id = $2 AND step_id = $3 AND name = 'user_reviewed'
+-- name: events_significant
+-- The entries after `$3` that a new session needs. Long details are not read.
+SELECT seq, at, actor, session, name, step_id,
+    CASE WHEN octet_length(details) <= 4000 THEN details END AS details,
+    (SELECT step_order FROM steps
+        WHERE steps.tenant_id = $1 AND steps.step_id = events.step_id) AS step_order
+FROM events
+WHERE tenant_id = $1 AND plan_id = $2 AND seq > $3
+    AND name NOT IN ('step_started', 'step_completed', 'session_resumed', 'skill_started',
+        'skill_completed')
 ORDER BY seq DESC LIMIT $4;
+
+-- name: events_of_reviews
+SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM events
+WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed' AND step_id = $3
+ORDER BY seq DESC LIMIT $4;
+
+-- name: events_of_plan_reviews
+-- Review requests and decisions of a plan, newest first.
+SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM events
+WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed' ORDER BY seq DESC LIMIT $3;
+
+-- name: events_of_earlier_reviews
+-- Reviews of the last step before order `$3` that was completed, or skipped by a reviewer, and of
+-- the dependencies of step `$4`.
+SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM events
+WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed'
+    AND (step_id = (SELECT step_id FROM steps
+            WHERE steps.tenant_id = $1 AND steps.plan_id = $2 AND step_order < $3
+                AND (status = 'completed' OR skipped_by_review IS NOT NULL)
+            ORDER BY step_order DESC LIMIT 1)
+        OR step_id IN (SELECT needs FROM dependencies
+            WHERE dependencies.tenant_id = $1 AND dependencies.step_id = $4))
+ORDER BY seq;

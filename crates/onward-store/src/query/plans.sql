@@ -117,6 +117,10 @@ UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, 
     updated_about = $18 / 10000, steps = $11 + $12 + $13 + $14 + $15 + $16
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
 
+-- name: plan_note
+-- For an audit entry that does not change the plan.
+UPDATE plans SET seq = $3 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $4;
+
 -- name: plan_touch (sqlite)
 -- Differs because PostgreSQL itself detects that an indexed column keeps its value.
 UPDATE plans SET updated_about = $3 WHERE tenant_id = $1 AND plan_id = $2;

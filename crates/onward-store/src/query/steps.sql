@@ -9,8 +9,8 @@ superseded, updated_at
 
 -- fragment: line
 step_id, step_order, step_type, title, status, attempt, claim_session, started_at,
-last_progress_at, stalls_at, stall_threshold_ms, ended_at, result_summary, failure_kind,
-failure_words, updated_at
+last_progress_at, stalls_at, stall_threshold_ms, ended_at,
+substr(result_summary, 1, 1000) AS result_summary, failure_kind, failure_words, updated_at
 
 -- name: step
 SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = $2;
@@ -94,6 +94,22 @@ SELECT {line} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND +step_order > $3 AND status = 'in_progress'
 ORDER BY +step_order LIMIT $4;
 
+-- name: step_lines_held
+-- Steps in progress that a session holds.
+SELECT {line} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND claim_session = $3
+ORDER BY +step_order LIMIT $4;
+
+-- name: steps_held
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND claim_session = $3
+ORDER BY +step_order LIMIT $4;
+
+-- name: steps_pending_from
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order >= $3 AND status = 'pending'
+ORDER BY step_order LIMIT $4;
+
 -- name: step_lines_awaiting_input
 -- The plus has the same purpose as in `steps_in_progress`.
 SELECT {line} FROM steps
@@ -115,6 +131,22 @@ ORDER BY step_order LIMIT $4;
 -- name: steps_blocked
 SELECT count(*) AS blocked FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND open_dependencies > 0;
+
+-- name: step_texts
+-- The texts of a step, for reading in pages.
+SELECT step_id, plan_id, instructions, review, result_summary, result, result_report,
+    result_notes
+FROM steps
+WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: step_reports
+-- Execution reports that are not longer than `$5` bytes, and the sizes of all.
+SELECT step_id, CAST(octet_length(result_report) AS bigint) AS report_bytes,
+    CASE WHEN octet_length(result_report) <= $5 THEN result_report END AS result_report
+FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order >= $3 AND step_order <= $4
+    AND result_report IS NOT NULL
+ORDER BY step_order;
 
 -- name: step_next_stall
 SELECT min(stalls_at) AS stalls_at FROM steps

@@ -94,6 +94,7 @@ pub(super) async fn call(
             Err(error) => Err(error),
         },
     };
+    let outcome = call.bound(outcome);
     call.log(&setup.tool_context, caller, &outcome);
     result(setup, outcome).into()
 }

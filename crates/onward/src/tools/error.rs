@@ -3,15 +3,17 @@
 //! MCP and HTTP return the same object and add only their envelope (`isError`, an HTTP status). The
 //! command line's errors are in `failure.rs`.
 
-use onward_core::id::{ArtifactId, StepId};
+use onward_core::id::ArtifactId;
 use onward_core::refusal::Issue;
 use onward_core::{Code, Refusal};
 use onward_engine::Error;
+use onward_engine::context::DEFAULT_CHARS;
 use onward_engine::error::KEPT;
 use serde_json::{Map, Value, json};
 
-use super::ToolContext;
+use super::{ToolContext, bound};
 use crate::wire::error::ErrorBody;
+use crate::wire::excerpt;
 
 /// Why a call failed or was rejected.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +78,11 @@ impl ToolError {
     pub(crate) fn to_json(&self, context: &ToolContext) -> Value {
         let hint = context.render_hint(&self.hint);
         let body = ErrorBody::new(self.code, &self.message, &hint, self.details.as_ref());
-        serde_json::to_value(body).unwrap_or_default()
+        let mut json = serde_json::to_value(body).unwrap_or_default();
+        if let Some(error) = json.get_mut("error") {
+            bound::fit(error, DEFAULT_CHARS);
+        }
+        json
     }
 }
 
@@ -133,12 +139,21 @@ fn refusal_details(refusal: &Refusal) -> Map<String, Value> {
             unknown,
             duplicates: doubled,
         } => {
-            let ids = |ids: &[StepId]| ids.iter().map(StepId::to_string).collect::<Vec<_>>();
-            json!({
-                "missing": ids(missing),
-                "unknown": ids(unknown),
-                "doubled": ids(doubled),
-            })
+            let mut details = Map::new();
+            for (name, steps) in [
+                ("missing", missing),
+                ("unknown", unknown),
+                ("doubled", doubled),
+            ] {
+                let (listed, omitted) = excerpt::ids(steps.iter());
+                if !listed.is_empty() {
+                    details.insert(name.to_owned(), listed.into());
+                }
+                if omitted > 0 {
+                    details.insert(format!("{name}Omitted"), omitted.into());
+                }
+            }
+            Value::Object(details)
         }
         Refusal::ClaimSuperseded { attempt, status } => {
             json!({ "attempt": attempt, "stepStatus": status.as_str() })

@@ -6,6 +6,7 @@
 use onward_core::Code;
 use onward_core::policy::MAX_CONTENT_BYTES;
 use onward_engine::Caller;
+use onward_engine::context::MAX_CHARS;
 use onward_engine::extract::NewExtraction;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,6 +51,8 @@ impl Spec for ExtractData {
     const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = false;
     const OPEN_WORLD: bool = true;
+    // Cut data no longer matches its schema.
+    const DEFAULT_CHARS: usize = MAX_CHARS;
 
     async fn run(
         context: &ToolContext,

@@ -16,7 +16,7 @@ pub(super) struct GetStepContext;
 pub(super) struct Input {
     /// Step id
     step_id: String,
-    /// Maximum response size in characters; default 20000
+    /// Response size limit; default 7900
     #[schemars(range(min = 1, max = MAX_CHARS))]
     max_chars: Option<usize>,
     /// Session id, for the request log
@@ -41,6 +41,7 @@ impl Spec for GetStepContext {
     const HINTS: Hints = Hints::READ_ONLY;
     const HAS_NOTICE: bool = true;
     const IN_CORE: bool = false;
+    const HAS_MAX_CHARS: bool = true;
     const UNLISTED: &'static [&'static str] = &["/properties/sessionId", "/properties/claimToken"];
 
     async fn run(

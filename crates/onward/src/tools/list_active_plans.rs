@@ -2,6 +2,7 @@
 
 use onward_core::Timestamp;
 use onward_core::policy::{MAX_CURSOR, MAX_SEARCH};
+use onward_engine::context::MAX_CHARS;
 use onward_engine::list::PlanQuery;
 use onward_engine::{Caller, PlanCursor};
 use schemars::JsonSchema;
@@ -11,6 +12,8 @@ use super::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::plan::Plans;
 
 const DEFAULT_LIMIT: u32 = 20;
+/// Characters of a list apart from its entries.
+const LIST_CHARS: usize = 300;
 
 pub(super) struct ListActivePlans;
 
@@ -28,6 +31,9 @@ pub(super) struct Input {
     /// Words in name or question
     #[schemars(length(max = MAX_SEARCH))]
     query: Option<String>,
+    /// Response size limit; default 7900
+    #[schemars(range(min = 1, max = MAX_CHARS))]
+    max_chars: Option<usize>,
 }
 
 impl Spec for ListActivePlans {
@@ -40,6 +46,8 @@ impl Spec for ListActivePlans {
         to find the `planId` to resume.";
     const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = true;
+    const HAS_MAX_CHARS: bool = true;
+    const UNLISTED: &'static [&'static str] = &["/properties/maxChars"];
 
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Plans, ToolError> {
         let query = PlanQuery {
@@ -50,8 +58,17 @@ impl Spec for ListActivePlans {
             text: input.query,
         };
         let page = context.engine.list_plans(caller, query).await?;
-        let next = page.next.as_ref().map(format_cursor);
-        Ok(Plans::new(&page).with_cursor(next))
+        let max_chars = input.max_chars.unwrap_or(Self::DEFAULT_CHARS);
+        let mut plans = Plans::new(&page);
+        let fitting = plans.limit_chars(max_chars.saturating_sub(LIST_CHARS));
+        let next = if fitting < page.plans.len() {
+            fitting
+                .checked_sub(1)
+                .and_then(|last| page.cursor_after(last))
+        } else {
+            page.next
+        };
+        Ok(plans.with_cursor(next.as_ref().map(format_cursor)))
     }
 }
 

@@ -3,6 +3,7 @@
 use onward_core::StepStatus;
 use onward_core::policy::MAX_CURSOR;
 use onward_engine::Caller;
+use onward_engine::context::MAX_CHARS;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -10,6 +11,8 @@ use super::{Hints, Spec, ToolContext, ToolError, params};
 use crate::wire::step::Steps;
 
 const DEFAULT_LIMIT: u32 = 100;
+/// Maximum characters of a step without its report, and of the response around it.
+const MAX_STEP_CHARS: usize = 2_000;
 
 pub(super) struct ListPlanSteps;
 
@@ -25,6 +28,11 @@ pub(super) struct Input {
     #[schemars(length(max = MAX_CURSOR))]
     cursor: Option<String>,
     status: Option<Status>,
+    /// Include each `stepExecutionReport`
+    include_reports: Option<bool>,
+    /// Response size limit; default 7900
+    #[schemars(range(min = 1, max = MAX_CHARS))]
+    max_chars: Option<usize>,
 }
 
 /// Only steps in this status: pending: not started; in_progress: claimed by an agent;
@@ -64,6 +72,8 @@ impl Spec for ListPlanSteps {
         statuses and result summaries. Call it before `modify_plan` to get the step ids.";
     const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
+    const HAS_MAX_CHARS: bool = true;
+    const UNLISTED: &'static [&'static str] = &["/properties/maxChars"];
 
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Steps, ToolError> {
         let plan = params::plan_id(&input.plan_id)?;
@@ -80,6 +90,21 @@ impl Spec for ListPlanSteps {
         let page = context
             .engine
             .list_steps(caller, plan, status, after, limit);
-        Ok(Steps::new(plan, &page.await?))
+        let page = page.await?;
+        let max_chars = input.max_chars.unwrap_or(Self::DEFAULT_CHARS);
+        let mut reports = Vec::new();
+        if input.include_reports.unwrap_or(false)
+            && let (Some(first), Some(last)) = (page.steps.first(), page.steps.last())
+        {
+            // A longer report does not fit into the response with its step.
+            let bytes = max_chars.saturating_sub(MAX_STEP_CHARS);
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            let orders = (first.order, last.order);
+            reports = context
+                .engine
+                .step_reports(caller, plan, orders, bytes)
+                .await?;
+        }
+        Ok(Steps::new(plan, &page, reports, max_chars))
     }
 }

@@ -5,6 +5,7 @@
 //! names), `format: uint32` (some clients warn about it) and `null` as the type of an optional
 //! field.
 
+use onward_engine::context::MAX_CHARS;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -12,7 +13,20 @@ use serde_json::{Map, Value, json};
 use super::Spec;
 use crate::wire::notice;
 
+/// The field that limits the size of a response.
+pub(super) const MAX_CHARS_FIELD: &str = "maxChars";
+
+/// The schema of all accepted arguments, including `maxChars`.
 pub(super) fn input_schema<T: JsonSchema>() -> Map<String, Value> {
+    let mut schema = own_schema::<T>();
+    let field = json!({ "type": "integer", "minimum": 1, "maximum": MAX_CHARS });
+    if let Some(Value::Object(fields)) = schema.get_mut("properties") {
+        fields.entry(MAX_CHARS_FIELD).or_insert(field);
+    }
+    schema
+}
+
+fn own_schema<T: JsonSchema>() -> Map<String, Value> {
     let mut schema = generate::<T>(SchemaSettings::draft2020_12());
     trim(&mut schema);
     // Only at the top level, to save tokens. Unknown fields are rejected at every level.
@@ -26,7 +40,7 @@ pub(super) fn input_schema<T: JsonSchema>() -> Map<String, Value> {
 
 /// The input schema in the list of all tools: without [`Spec::UNLISTED`].
 pub(super) fn listed_schema<S: Spec>() -> Map<String, Value> {
-    let mut schema = Value::Object(input_schema::<S::Input>());
+    let mut schema = Value::Object(own_schema::<S::Input>());
     remove(&mut schema, S::UNLISTED);
     object(schema)
 }
@@ -68,6 +82,16 @@ pub(super) fn output_schema<S: Spec>() -> Map<String, Value> {
     }
     // Clients require `type: object` even beside `oneOf`.
     schema.insert("type".to_owned(), "object".into());
+    // `bound` adds these to every response that is too large.
+    let fields = schema
+        .entry("properties")
+        .or_insert_with(|| Map::new().into());
+    if let Value::Object(fields) = fields {
+        let truncated = json!({ "type": "boolean", "description": "Whether anything was cut" });
+        let more = json!({ "type": "string", "description": "How to get what was cut" });
+        fields.insert("truncated".to_owned(), truncated);
+        fields.insert("more".to_owned(), more);
+    }
     schema
 }
 

@@ -1,15 +1,20 @@
 //! The responses of `get_step_context` and `get_research_context`.
 
 use onward_core::StepId;
-use onward_core::id::SessionId;
+use onward_core::event::Decision;
 use onward_engine::context::{
-    PlanContext as EnginePlanContext, StepContext as EngineStepContext, StepDetails, StepWithResult,
+    FeedbackEntry, InterruptedStep, OwnStep, PlanContext as EnginePlanContext, ProgressNote,
+    SignificantEvent, StepContext as EngineStepContext, StepDetails, StepWithResult,
+    TextPage as EngineTextPage,
 };
-use onward_engine::{Excerpt, OutputExcerpt, Recent, Sheet};
+use onward_engine::next_step::BranchOutline;
+use onward_engine::{Excerpt, OutputExcerpt, Sheet};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::excerpt::is_first;
+use super::next::branch_line;
 use super::review::Review;
 use super::step::InProgress;
 
@@ -19,11 +24,17 @@ use super::step::InProgress;
 pub(crate) struct StepContext {
     step: StepView,
     plan: PlanHeading,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     prior_results: Vec<PriorResult>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     artifacts: Vec<Artifact>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     outputs: Vec<Output>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     feedback: Vec<String>,
     truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<&'static str>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -37,6 +48,7 @@ struct StepView {
     status: &'static str,
     attempt: u32,
     instructions: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     depends_on: Vec<String>,
 }
 
@@ -54,7 +66,9 @@ struct PriorResult {
     step_id: String,
     step_order: u32,
     step_type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     result_summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Value>,
@@ -109,6 +123,7 @@ impl StepContext {
             outputs: context.outputs.into_iter().map(Output::new).collect(),
             feedback: context.feedback,
             truncated: context.truncated,
+            more: context.truncated.then_some(MORE),
         }
     }
 }
@@ -153,22 +168,121 @@ impl Artifact {
     }
 }
 
-/// The response of `get_research_context`.
+/// The response of `get_research_context`: the plan, or a page of one of its texts.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Context {
+    Plan(Box<PlanContext>),
+    Text(TextPage),
+}
+
+/// A page of a step's text.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TextPage {
+    plan_id: String,
+    step_id: String,
+    content: String,
+    total_chars: usize,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<usize>,
+}
+
+impl TextPage {
+    pub(crate) fn new(page: EngineTextPage) -> Self {
+        Self {
+            plan_id: page.plan.to_string(),
+            step_id: page.step.to_string(),
+            content: page.content,
+            total_chars: page.total,
+            truncated: page.next.is_some(),
+            next_offset: page.next,
+        }
+    }
+}
+
+/// The context for resuming a plan.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanContext {
     plan: Plan,
+    /// Steps that this session holds, with their claims.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    held_steps: Vec<HeldStep>,
     steps: Vec<Step>,
     #[serde(skip_serializing_if = "is_zero")]
     steps_omitted: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     artifacts: Vec<Artifact>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     outputs: Vec<Output>,
     #[serde(skip_serializing_if = "Option::is_none")]
     review: Option<Review>,
-    interrupted_steps: Vec<InProgress>,
+    /// Steps in progress of other sessions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    interrupted_steps: Vec<Interrupted>,
+    /// Notes of `report_step_progress`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<Note>,
+    /// What users said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    feedback: Vec<Feedback>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     recent_events: Vec<Event>,
     truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<&'static str>,
     next: String,
+}
+
+/// How to get what a context cuts.
+const MORE: &str = "`maxChars` up to 40000 returns more; `get_research_context` with `stepId`, \
+    `part` and `offset` returns a whole text";
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct HeldStep {
+    step_id: String,
+    step_order: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    instructions: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    branches: Vec<String>,
+    claim_token: String,
+    attempt: u32,
+    since: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Interrupted {
+    #[serde(flatten)]
+    in_progress: InProgress,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    branches: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Note {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_order: Option<u32>,
+    at: String,
+    note: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Feedback {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'static str>,
+    text: String,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -201,7 +315,13 @@ struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     status: &'static str,
+    #[serde(skip_serializing_if = "is_first")]
     attempt: u32,
+    /// For the next pending steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    branches: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result_summary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -219,12 +339,13 @@ struct Event {
     at: String,
     event_type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    step_id: Option<String>,
-    actor: String,
+    step_order: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Value>,
+    detail: Option<String>,
+}
+
+fn lines(outlines: &[BranchOutline]) -> Vec<String> {
+    outlines.iter().map(branch_line).collect()
 }
 
 impl PlanContext {
@@ -234,17 +355,82 @@ impl PlanContext {
             review.set_url(base_url);
             review
         });
+        let mut steps: Vec<Step> = context.steps.into_iter().map(Step::new).collect();
+        for focus in context.next_steps {
+            let id = focus.id.to_string();
+            if let Some(step) = steps.iter_mut().find(|step| step.step_id == id) {
+                step.branches = lines(&focus.branches);
+                step.instructions = Some(focus.instructions);
+            }
+        }
         Self {
             plan: Plan::new(context.sheet),
-            steps: context.steps.into_iter().map(Step::new).collect(),
+            held_steps: context.own.into_iter().map(HeldStep::new).collect(),
+            steps,
             steps_omitted: context.steps_omitted,
             artifacts: context.artifacts.into_iter().map(Artifact::new).collect(),
             outputs: context.outputs.into_iter().map(Output::new).collect(),
             review,
-            interrupted_steps: context.interrupted.iter().map(InProgress::new).collect(),
+            interrupted_steps: context
+                .interrupted
+                .into_iter()
+                .map(Interrupted::new)
+                .collect(),
+            notes: context.notes.into_iter().map(Note::new).collect(),
+            feedback: context.feedback.into_iter().map(Feedback::new).collect(),
             recent_events: context.recent.into_iter().map(Event::new).collect(),
             truncated: context.truncated,
+            more: context.truncated.then_some(MORE),
             next: context.next,
+        }
+    }
+}
+
+impl HeldStep {
+    fn new(own: OwnStep) -> Self {
+        Self {
+            step_id: own.focus.id.to_string(),
+            step_order: own.order,
+            title: own.title,
+            branches: lines(&own.focus.branches),
+            instructions: own.focus.instructions,
+            claim_token: own.token.as_str().to_owned(),
+            attempt: own.attempt,
+            since: super::at(own.since),
+        }
+    }
+}
+
+impl Interrupted {
+    fn new(step: InterruptedStep) -> Self {
+        let (instructions, branches) = match step.focus {
+            Some(focus) => (Some(focus.instructions), lines(&focus.branches)),
+            None => (None, Vec::new()),
+        };
+        Self {
+            in_progress: InProgress::new(&step.in_progress),
+            instructions,
+            branches,
+        }
+    }
+}
+
+impl Note {
+    fn new(note: ProgressNote) -> Self {
+        Self {
+            step_order: note.order,
+            at: super::at(note.at),
+            note: note.note,
+        }
+    }
+}
+
+impl Feedback {
+    fn new(feedback: FeedbackEntry) -> Self {
+        Self {
+            step_id: feedback.step.map(|step| step.to_string()),
+            decision: feedback.decision.map(Decision::as_str),
+            text: feedback.text,
         }
     }
 }
@@ -282,6 +468,8 @@ impl Step {
             title: step.title,
             status: step.status.as_str(),
             attempt: step.attempt,
+            instructions: None,
+            branches: Vec::new(),
             result_summary: completed.summary,
             confidence: step.confidence,
             result: completed.data,
@@ -291,15 +479,13 @@ impl Step {
 }
 
 impl Event {
-    fn new(recent: Recent) -> Self {
+    fn new(event: SignificantEvent) -> Self {
         Self {
-            seq: recent.seq,
-            at: super::at(recent.at),
-            event_type: recent.name,
-            step_id: recent.step.map(|step| step.to_string()),
-            actor: recent.actor,
-            session_id: recent.session.as_ref().map(SessionId::to_string),
-            details: recent.details,
+            seq: event.seq,
+            at: super::at(event.at),
+            event_type: event.name,
+            step_order: event.order,
+            detail: event.detail,
         }
     }
 }

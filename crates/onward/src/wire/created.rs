@@ -6,6 +6,8 @@ use onward_engine::create::NewPlan;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::excerpt::{MAX_IDS, is_zero};
+
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CreatedPlan {
@@ -15,6 +17,9 @@ pub(crate) struct CreatedPlan {
     status: &'static str,
     step_count: usize,
     steps: Vec<Step>,
+    #[serde(skip_serializing_if = "is_zero")]
+    steps_omitted: usize,
+    /// The step that `get_next_step` returns first.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_step: Option<FirstStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,16 +50,19 @@ impl CreatedPlan {
             step_order: order,
             step_type: step.step_type.as_str(),
         };
+        let orders = || (1..).zip(&created.steps);
+        let first = orders().find(|(_, step)| step.depends_on.is_empty());
         Self {
             plan_id: created.plan.to_string(),
             name: created.brief.name.clone(),
             research_question: created.brief.research_question.clone(),
             status: PlanStatus::Planning.as_str(),
             step_count: created.steps.len(),
-            steps: (1..).zip(&created.steps).map(step).collect(),
-            first_step: created.steps.first().map(|first| FirstStep {
-                step: step((1, first)),
-                instructions: first.instructions.clone(),
+            steps: orders().take(MAX_IDS).map(step).collect(),
+            steps_omitted: created.steps.len().saturating_sub(MAX_IDS),
+            first_step: first.map(|first| FirstStep {
+                step: step(first),
+                instructions: first.1.instructions.clone(),
             }),
             skill_execution_id: plan.skill.map(|skill| skill.to_string()),
         }

@@ -5,6 +5,7 @@ use onward_engine::modify::Modified;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::excerpt::is_zero;
 use super::step::dependencies;
 
 #[derive(Serialize, JsonSchema)]
@@ -14,9 +15,11 @@ pub(crate) struct ModifiedPlan {
     action: &'static str,
     status: &'static str,
     step_count: u32,
+    /// The changed steps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<Step>,
     #[serde(skip_serializing_if = "is_zero")]
-    steps_omitted: u32,
+    steps_omitted: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -31,10 +34,6 @@ struct Step {
     depends_on: Vec<u32>,
     #[serde(skip_serializing_if = "is_zero")]
     depends_on_omitted: u32,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 impl ModifiedPlan {

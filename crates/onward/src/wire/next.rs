@@ -1,15 +1,20 @@
 //! The response of `get_next_step`, and the preview of `onward plan next`, which claims nothing.
 
+use onward_core::branch::Action;
+use onward_core::policy::DEFAULT_STALL_THRESHOLD;
 use onward_core::{PlanId, Step};
-use onward_engine::next_step::{AssignedStep, NextStep as EngineNextStep, StepInProgress};
+use onward_engine::next_step::{
+    AssignedStep, BranchOutline, HeldStep, NextStep as EngineNextStep, StepInProgress, Surroundings,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::excerpt;
 use super::review::Review;
 use super::step::InProgress;
 use crate::hint::{self, Interface};
 
-/// The next step, or why there is none.
+/// The next step, or why there is none. The plan is the one of the call.
 #[derive(Serialize, JsonSchema)]
 #[serde(
     tag = "status",
@@ -19,7 +24,6 @@ use crate::hint::{self, Interface};
 pub(crate) enum NextStep {
     /// A claimed step.
     StepStarted {
-        plan_id: String,
         step_id: String,
         step_order: u32,
         step_type: &'static str,
@@ -28,9 +32,20 @@ pub(crate) enum NextStep {
         instructions: String,
         attempt: u32,
         claim_token: String,
-        stall_threshold_ms: u64,
+        /// Omitted if it is the default of 30 minutes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stall_threshold_ms: Option<u64>,
         total_steps: u32,
         progress: u32,
+        /// What the result decides, one line per branch.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        branches: Vec<String>,
+        /// What a user said about the previous step.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        feedback: Vec<String>,
+        /// Other steps that this session holds.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        held: Vec<Held>,
     },
     /// The step that would be claimed. Only `onward plan next` returns it.
     #[schemars(skip)]
@@ -46,9 +61,15 @@ pub(crate) enum NextStep {
     },
     PlanComplete {
         plan_id: String,
+        /// The last task.
+        next: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
         output_media_type: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         output_formatting_instructions: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         plan_formatting_notes: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         step_formatting_notes: Vec<Notes>,
     },
     PlanFailed {
@@ -58,17 +79,65 @@ pub(crate) enum NextStep {
     AwaitingReview {
         plan_id: String,
         review: Review,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        held: Vec<Held>,
     },
     NoPendingSteps {
         plan_id: String,
         in_progress_count: u32,
         failed_count: u32,
         blocked_count: u32,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         in_progress: Vec<InProgress>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        held: Vec<Held>,
         /// The next action
         #[serde(skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
+}
+
+/// The task that follows a completed plan.
+const STORE_OUTPUT: &str = "store the deliverable with `store_research_output`";
+
+/// A step that the calling session holds.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Held {
+    step_id: String,
+    step_order: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    since: String,
+}
+
+impl Held {
+    fn list(held: &[HeldStep]) -> Vec<Self> {
+        held.iter().map(Self::new).collect()
+    }
+
+    fn new(held: &HeldStep) -> Self {
+        Self {
+            step_id: held.step.to_string(),
+            step_order: held.order,
+            title: held.title.clone(),
+            since: super::at(held.since),
+        }
+    }
+}
+
+/// A branch in one line: its condition and its action.
+pub(super) fn branch_line(outline: &BranchOutline) -> String {
+    let BranchOutline { branch, target } = outline;
+    let mut cut = false;
+    let condition = excerpt::summary(branch.condition.source(), &mut cut);
+    let action = branch.action.as_str();
+    match (&branch.action, target) {
+        (Action::SkipTo { .. }, Some(order)) => format!("if {condition}: {action} step {order}"),
+        (Action::AddSteps { steps }, _) => format!("if {condition}: {action} ({})", steps.len()),
+        (Action::Fail { .. }, _) => format!("if {condition}: {action} the plan"),
+        (Action::SkipTo { .. } | Action::Continue, _) => format!("if {condition}: {action}"),
+    }
 }
 
 /// How the final output should present a step's result.
@@ -87,6 +156,7 @@ impl NextStep {
             EngineNextStep::Started(assigned) => Self::started(assigned),
             EngineNextStep::Complete(notes) => NextStep::PlanComplete {
                 plan_id,
+                next: STORE_OUTPUT,
                 output_media_type: notes.media_type.clone(),
                 output_formatting_instructions: notes.instructions.clone(),
                 plan_formatting_notes: notes.plan.clone(),
@@ -104,21 +174,24 @@ impl NextStep {
                 plan_id,
                 reason: reason.to_string(),
             },
-            EngineNextStep::AwaitingReview { step, review } => NextStep::AwaitingReview {
+            EngineNextStep::AwaitingReview { step, review, held } => NextStep::AwaitingReview {
                 plan_id,
                 review: Review::new(*step, review),
+                held: Held::list(held),
             },
             EngineNextStep::NoPendingSteps {
                 in_progress,
                 failed,
                 blocked,
                 working: steps,
+                held,
             } => NextStep::NoPendingSteps {
                 plan_id,
                 in_progress_count: *in_progress,
                 failed_count: *failed,
                 blocked_count: *blocked,
                 in_progress: steps.iter().map(InProgress::new).collect(),
+                held: Held::list(held),
                 hint: Some(no_pending_steps_hint(steps)),
             },
         }
@@ -143,8 +216,9 @@ impl NextStep {
     }
 
     fn started(assigned: &AssignedStep) -> Self {
+        let Surroundings { branches, feedback } = &assigned.surroundings;
+        let threshold = assigned.stall_threshold;
         NextStep::StepStarted {
-            plan_id: assigned.plan.to_string(),
             step_id: assigned.step.to_string(),
             step_order: assigned.order,
             step_type: assigned.step_type.as_str(),
@@ -152,9 +226,13 @@ impl NextStep {
             instructions: assigned.instructions.clone(),
             attempt: assigned.attempt,
             claim_token: assigned.token.as_str().to_owned(),
-            stall_threshold_ms: super::ms(assigned.stall_threshold),
+            stall_threshold_ms: (threshold != DEFAULT_STALL_THRESHOLD)
+                .then(|| super::ms(threshold)),
             total_steps: assigned.total,
             progress: assigned.progress,
+            branches: branches.iter().map(branch_line).collect(),
+            feedback: feedback.clone(),
+            held: Held::list(&assigned.held),
         }
     }
 

@@ -1,14 +1,15 @@
 //! Plan lists and the response of `get_plan_status`.
 
-use onward_core::Counts;
 use onward_core::plan::PlanState;
+use onward_core::{Counts, Timestamp};
 use onward_engine::list::PlanPage;
 use onward_engine::status::Status;
 use onward_engine::{Listed, StepLine};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::step::{CurrentStep, StalledStepView, Step};
+use super::excerpt::{self, MAX_IDS, is_false, is_zero};
+use super::step::{CurrentStep, MORE, StalledStepView, Step};
 
 /// Plans, most recently changed first.
 #[derive(Serialize, JsonSchema)]
@@ -17,6 +18,10 @@ pub(crate) struct Plans {
     plans: Vec<Plan>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<&'static str>,
 }
 
 /// A plan in a list.
@@ -31,13 +36,19 @@ struct Plan {
     progress: u32,
     total_steps: u32,
     updated_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_at: Option<String>,
 }
 
 impl Plans {
     pub(crate) fn new(page: &PlanPage) -> Self {
+        let mut cut = false;
+        let plans = page.plans.iter().map(|listed| Plan::new(listed, &mut cut));
         Self {
-            plans: page.plans.iter().map(Plan::new).collect(),
+            plans: plans.collect(),
             next_cursor: None,
+            truncated: cut,
+            more: cut.then_some("`get_research_context` returns the whole `researchQuestion`"),
         }
     }
 
@@ -46,34 +57,61 @@ impl Plans {
         self.next_cursor = next;
         self
     }
+
+    /// Keeps the first plans whose JSON has at most this many characters, and returns their number.
+    pub(crate) fn limit_chars(&mut self, max_chars: usize) -> usize {
+        excerpt::limit_chars(&mut self.plans, max_chars)
+    }
 }
 
 impl Plan {
-    fn new(listed: &Listed) -> Self {
+    fn new(listed: &Listed, cut: &mut bool) -> Self {
         let sheet = &listed.sheet;
         Self {
             plan_id: sheet.head.id.to_string(),
             name: sheet.brief.name.clone(),
-            research_question: sheet.brief.research_question.clone(),
+            research_question: excerpt::summary(&sheet.brief.research_question, cut),
             status: sheet.head.status().as_str(),
             stalled: listed.stalled,
             progress: sheet.head.counts.progress(),
             total_steps: sheet.head.counts.total(),
             updated_at: super::at(sheet.updated_at),
+            completed_at: ended_at(&sheet.head.state).map(super::at),
         }
     }
 }
 
-/// The number of steps per status.
+/// When a plan ended.
+fn ended_at(state: &PlanState) -> Option<Timestamp> {
+    match state {
+        PlanState::Completed { ended_at } | PlanState::Failed { ended_at, .. } => Some(*ended_at),
+        PlanState::Planning
+        | PlanState::Executing
+        | PlanState::AwaitingReview { .. }
+        | PlanState::Stalled { .. } => None,
+    }
+}
+
+/// The number of steps per status. A status without steps is omitted.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StepCounts {
+    #[serde(skip_serializing_if = "is_none")]
     pending: u32,
+    #[serde(skip_serializing_if = "is_none")]
     in_progress: u32,
+    #[serde(skip_serializing_if = "is_none")]
     awaiting_input: u32,
+    #[serde(skip_serializing_if = "is_none")]
     completed: u32,
+    #[serde(skip_serializing_if = "is_none")]
     skipped: u32,
+    #[serde(skip_serializing_if = "is_none")]
     failed: u32,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 impl StepCounts {
@@ -89,34 +127,56 @@ impl StepCounts {
     }
 }
 
-/// The response of `get_plan_status`.
+/// The response of `get_plan_status`. The plan is the one of the call.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanStatusView {
-    plan_id: String,
     name: String,
-    research_question: String,
     status: &'static str,
-    derived_status: &'static str,
+    /// The status that follows from the steps, if it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    derived_status: Option<&'static str>,
     stalled: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     stalled_steps: Vec<StalledStepView>,
     progress: u32,
     total_steps: u32,
     counts: StepCounts,
+    #[serde(skip_serializing_if = "Option::is_none")]
     current_step: Option<CurrentStep>,
+    /// Completed and skipped steps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     completed_steps: Vec<Step>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pending_steps: Vec<Step>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     failed_steps: Vec<Step>,
     #[serde(skip_serializing_if = "is_zero")]
-    completed_steps_omitted: u32,
+    completed_steps_omitted: usize,
     #[serde(skip_serializing_if = "is_zero")]
-    pending_steps_omitted: u32,
+    pending_steps_omitted: usize,
     #[serde(skip_serializing_if = "is_zero")]
-    failed_steps_omitted: u32,
+    failed_steps_omitted: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_stall_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_at: Option<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<&'static str>,
+}
+
+/// The output of `onward plan show --json`: the status and the plan's settings.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlanDetails {
+    plan_id: String,
+    #[serde(flatten)]
+    status: PlanStatusView,
+    research_question: String,
     on_stall: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     stall_threshold_ms: Option<u64>,
@@ -128,18 +188,44 @@ pub(crate) struct PlanStatusView {
     updated_at: String,
 }
 
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+impl PlanDetails {
+    pub(crate) fn new(status: &Status) -> Self {
+        let (sheet, brief) = (&status.sheet, &status.sheet.brief);
+        Self {
+            plan_id: sheet.head.id.to_string(),
+            status: PlanStatusView::new(status),
+            research_question: brief.research_question.clone(),
+            on_stall: sheet.head.on_stall.as_str(),
+            stall_threshold_ms: sheet.head.stall_threshold.map(super::ms),
+            plan_design_rationale: brief.design_rationale.clone(),
+            output_formatting_notes: brief.output_formatting_notes.clone(),
+            created_at: super::at(sheet.created_at),
+            updated_at: super::at(sheet.updated_at),
+        }
+    }
 }
+
+/// The number of steps in each list of a plan that has more.
+const MAX_STEPS: usize = 10;
 
 impl PlanStatusView {
     pub(crate) fn new(status: &Status) -> Self {
         let (head, brief) = (&status.sheet.head, &status.sheet.brief);
         let counts = &head.counts;
-        let steps = |lines: &[StepLine]| lines.iter().map(Step::new).collect();
-        let omitted = |all: u32, lines: &[StepLine]| {
-            all.saturating_sub(u32::try_from(lines.len()).unwrap_or(u32::MAX))
+        let mut cut = false;
+        let mut steps = |lines: &[StepLine], all: u32| {
+            let all = usize::try_from(all).unwrap_or(usize::MAX);
+            let most = if all > MAX_IDS { MAX_STEPS } else { MAX_IDS };
+            let steps = lines.iter().take(most);
+            let steps: Vec<Step> = steps.map(|line| Step::brief(line, &mut cut)).collect();
+            let omitted = all.saturating_sub(steps.len());
+            cut |= omitted > 0;
+            (steps, omitted)
         };
+        let done = counts.completed.saturating_add(counts.skipped);
+        let (completed_steps, completed_steps_omitted) = steps(&status.completed, done);
+        let (pending_steps, pending_steps_omitted) = steps(&status.pending, counts.pending);
+        let (failed_steps, failed_steps_omitted) = steps(&status.failed, counts.failed);
         let reason = match &head.state {
             PlanState::Failed { reason, .. } => Some(reason.to_string()),
             PlanState::Planning
@@ -148,33 +234,27 @@ impl PlanStatusView {
             | PlanState::Stalled { .. }
             | PlanState::Completed { .. } => None,
         };
-        let done = counts.completed.saturating_add(counts.skipped);
         Self {
-            plan_id: head.id.to_string(),
             name: brief.name.clone(),
-            research_question: brief.research_question.clone(),
             status: head.status().as_str(),
-            derived_status: status.derived.as_str(),
+            derived_status: (status.derived != head.status()).then(|| status.derived.as_str()),
             stalled: !status.stalled.is_empty(),
             stalled_steps: status.stalled.iter().map(StalledStepView::new).collect(),
             progress: counts.progress(),
             total_steps: counts.total(),
             counts: StepCounts::new(counts),
             current_step: status.current.as_ref().map(CurrentStep::new),
-            completed_steps: steps(&status.completed),
-            pending_steps: steps(&status.pending),
-            failed_steps: steps(&status.failed),
-            completed_steps_omitted: omitted(done, &status.completed),
-            pending_steps_omitted: omitted(counts.pending, &status.pending),
-            failed_steps_omitted: omitted(counts.failed, &status.failed),
+            completed_steps,
+            pending_steps,
+            failed_steps,
+            completed_steps_omitted,
+            pending_steps_omitted,
+            failed_steps_omitted,
             next_stall_at: status.next_stall_at.map(super::at),
             reason,
-            on_stall: head.on_stall.as_str(),
-            stall_threshold_ms: head.stall_threshold.map(super::ms),
-            plan_design_rationale: brief.design_rationale.clone(),
-            output_formatting_notes: brief.output_formatting_notes.clone(),
-            created_at: super::at(status.sheet.created_at),
-            updated_at: super::at(status.sheet.updated_at),
+            completed_at: ended_at(&head.state).map(super::at),
+            truncated: cut,
+            more: cut.then_some(MORE),
         }
     }
 }

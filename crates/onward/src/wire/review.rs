@@ -9,6 +9,8 @@ use onward_engine::step::{OpenedReview, ReviewResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::submitted::TakenBranch;
+
 /// A review without a decision.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -24,6 +26,7 @@ pub(crate) struct Review {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     summary: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<String>,
     requested_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,6 +77,11 @@ pub(crate) struct DecisionOutcome {
     plan_status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch_taken: Option<TakenBranch>,
+    /// Why the plan failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 impl DecisionOutcome {
@@ -84,6 +92,8 @@ impl DecisionOutcome {
             plan_id: reviewed.plan.to_string(),
             plan_status: reviewed.plan_status.as_str(),
             instructions: reviewed.instructions.clone(),
+            branch_taken: reviewed.taken_branch.as_ref().map(TakenBranch::new),
+            reason: reviewed.failure.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -3,14 +3,21 @@
 use std::collections::BTreeMap;
 
 use onward_core::id::SessionId;
-use onward_core::{PlanId, StepId, Timestamp};
-use onward_engine::StepLine;
+use onward_core::{PlanId, StepId, StepStatus, Timestamp};
 use onward_engine::list::StepPage;
 use onward_engine::next_step::StepInProgress;
 use onward_engine::status::StalledStep;
 use onward_engine::step::ProgressResponse as Reported;
+use onward_engine::{StepLine, StepReport};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
+
+use super::excerpt::{self, is_false, is_first};
+
+/// How to get what a list of steps cuts.
+pub(super) const MORE: &str = "`list_plan_steps` lists all steps; `get_research_context` with \
+    `stepId`, `part` and `offset` returns a whole text";
 
 /// A step in a list.
 #[derive(Serialize, JsonSchema)]
@@ -18,11 +25,14 @@ use serde::Serialize;
 pub(crate) struct Step {
     step_id: String,
     step_order: u32,
-    step_type: &'static str,
-    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
     /// Orders of the steps it depends on
     #[serde(skip_serializing_if = "Vec::is_empty")]
     depends_on: Vec<u32>,
@@ -33,23 +43,48 @@ pub(crate) struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    completed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_execution_report: Option<Value>,
 }
 
 impl Step {
-    pub(crate) fn new(line: &StepLine) -> Self {
+    pub(crate) fn new(line: &StepLine, cut: &mut bool) -> Self {
+        let summary = line.result_summary.as_deref();
+        let failure = line.failure.as_ref().map(ToString::to_string);
+        let is_completed = line.status == StepStatus::Completed;
         Self {
             step_id: line.id.to_string(),
             step_order: line.order,
-            step_type: line.step_type.as_str(),
-            status: line.status.as_str(),
+            step_type: Some(line.step_type.as_str()),
+            status: Some(line.status.as_str()),
             title: line.title.clone(),
-            attempt: line.attempt,
+            attempt: Some(line.attempt),
             depends_on: Vec::new(),
             depends_on_omitted: 0,
-            result_summary: line.result_summary.clone(),
-            reason: line.failure.as_ref().map(ToString::to_string),
-            ended_at: line.ended_at.map(super::at),
+            result_summary: summary.map(|text| excerpt::summary(text, cut)),
+            reason: failure.map(|text| excerpt::summary(&text, cut)),
+            completed_at: line.ended_at.filter(|_| is_completed).map(super::at),
+            ended_at: line.ended_at.filter(|_| !is_completed).map(super::at),
+            step_execution_report: None,
+        }
+    }
+
+    /// In a list of steps of one status: without the status and the times, and the attempt only
+    /// after a retry.
+    pub(super) fn brief(line: &StepLine, cut: &mut bool) -> Self {
+        let step = Self::new(line, cut);
+        Self {
+            step_type: step
+                .step_type
+                .filter(|_| line.status != StepStatus::Pending),
+            status: step.status.filter(|_| line.status == StepStatus::Skipped),
+            attempt: step.attempt.filter(|attempt| *attempt > 1),
+            completed_at: None,
+            ended_at: None,
+            ..step
         }
     }
 }
@@ -77,22 +112,53 @@ pub(crate) struct Steps {
     steps: Vec<Step>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<&'static str>,
 }
 
+/// Characters of a list apart from its entries.
+const LIST_CHARS: usize = 300;
+
 impl Steps {
-    pub(crate) fn new(plan: PlanId, page: &StepPage) -> Self {
-        let step = |line: &StepLine| {
+    /// A page of at most this many characters.
+    pub(crate) fn new(
+        plan: PlanId,
+        page: &StepPage,
+        reports: Vec<StepReport>,
+        max_chars: usize,
+    ) -> Self {
+        let mut cut = false;
+        let steps = page.steps.iter().map(|line| {
             let (depends_on, depends_on_omitted) = dependencies(&page.depends_on, line.id);
             Step {
                 depends_on,
                 depends_on_omitted,
-                ..Step::new(line)
+                ..Step::new(line, &mut cut)
             }
+        });
+        let mut steps: Vec<Step> = steps.collect();
+        for report in reports {
+            cut |= report.report.is_none();
+            let step = page.steps.iter().position(|line| line.id == report.step);
+            if let Some(step) = step.and_then(|place| steps.get_mut(place)) {
+                step.step_execution_report = report.report;
+            }
+        }
+        let fitting = excerpt::limit_chars(&mut steps, max_chars.saturating_sub(LIST_CHARS));
+        let last = steps.last().map(|step| step.step_order);
+        let next = if fitting < page.steps.len() {
+            last
+        } else {
+            page.next
         };
         Self {
             plan_id: plan.to_string(),
-            steps: page.steps.iter().map(step).collect(),
-            next_cursor: page.next.map(|order| order.to_string()),
+            steps,
+            next_cursor: next.map(|order| order.to_string()),
+            truncated: cut,
+            more: cut.then_some(excerpt::WHOLE_TEXT),
         }
     }
 }
@@ -103,6 +169,7 @@ impl Steps {
 pub(crate) struct ProgressReceipt {
     step_id: String,
     last_progress_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     stalls_at: Option<String>,
     plan_status: &'static str,
     /// The new instructions, if they changed.
@@ -132,12 +199,12 @@ pub(crate) struct CurrentStep {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     started_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_progress_at: Option<String>,
+    #[serde(skip_serializing_if = "is_first")]
     attempt: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<String>,
 }
 
 impl CurrentStep {
@@ -151,7 +218,6 @@ impl CurrentStep {
             started_at: line.started_at.map(super::at),
             last_progress_at: line.last_progress_at.map(super::at),
             attempt: line.attempt,
-            session_id: line.session.as_ref().map(SessionId::to_string),
         }
     }
 }

@@ -2,26 +2,34 @@
 
 use onward_core::branch::{BranchVerdict, Effect};
 use onward_core::id::BranchId;
-use onward_core::{PlanStatus, StepId, StepStatus};
+use onward_core::{PlanStatus, StepStatus};
+use onward_engine::next_step::NextStep as EngineNextStep;
 use onward_engine::submit::SubmitResponse;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::excerpt::{self, is_zero};
 use super::next::NextStep;
 use crate::hint::Interface;
 
+/// With a claimed `nextStep`, the response has neither the step's id, which the call names, nor
+/// `progress` and `next`, which follow from `nextStep`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubmittedResult {
-    step_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_id: Option<String>,
     step_status: &'static str,
     plan_id: String,
     plan_status: &'static str,
-    progress: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     branches: Vec<BranchEvaluation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     branch_taken: Option<TakenBranch>,
-    next: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'static str>,
     /// The instructions changed while the step was in progress; the result is accepted as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions_changed: Option<bool>,
@@ -46,13 +54,17 @@ struct BranchEvaluation {
 /// The branch that applied, and its effect.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct TakenBranch {
+pub(super) struct TakenBranch {
     branch_id: String,
     action: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    skipped_step_ids: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    added_step_ids: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped_step_ids: Vec<String>,
+    #[serde(skip_serializing_if = "is_zero")]
+    skipped_step_ids_omitted: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    added_step_ids: Vec<String>,
+    #[serde(skip_serializing_if = "is_zero")]
+    added_step_ids_omitted: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -71,19 +83,21 @@ impl SubmittedResult {
         };
         let next_step = submitted.next_step.as_ref();
         let changed = submitted.changed_instructions.as_ref();
+        // Repeated values cost the agent in every step of the loop.
+        let is_alone = !matches!(next_step, Some(EngineNextStep::Started(_)));
         Self {
-            step_id: submitted.step.to_string(),
+            step_id: is_alone.then(|| submitted.step.to_string()),
             step_status: StepStatus::Completed.as_str(),
             plan_id: submitted.plan.to_string(),
             plan_status: submitted.plan_status.as_str(),
-            progress: submitted.progress,
+            progress: is_alone.then_some(submitted.progress),
             branches: submitted
                 .verdicts
                 .iter()
                 .map(BranchEvaluation::new)
                 .collect(),
             branch_taken: submitted.taken_branch.as_ref().map(TakenBranch::new),
-            next,
+            next: is_alone.then_some(next),
             instructions_changed: changed.is_some().then_some(true),
             instructions: changed.cloned(),
             next_step: next_step
@@ -104,22 +118,25 @@ impl BranchEvaluation {
 }
 
 impl TakenBranch {
-    fn new((branch, effect): &(BranchId, Effect)) -> Self {
+    pub(super) fn new((branch, effect): &(BranchId, Effect)) -> Self {
         let mut taken = Self {
             branch_id: branch.to_string(),
             action: effect.action(),
-            skipped_step_ids: None,
-            added_step_ids: None,
+            skipped_step_ids: Vec::new(),
+            skipped_step_ids_omitted: 0,
+            added_step_ids: Vec::new(),
+            added_step_ids_omitted: 0,
             reason: None,
         };
         match effect {
             Effect::Continued => {}
             Effect::Skipped { steps, .. } => {
-                taken.skipped_step_ids = Some(steps.iter().map(StepId::to_string).collect());
+                (taken.skipped_step_ids, taken.skipped_step_ids_omitted) =
+                    excerpt::ids(steps.iter());
             }
             Effect::Added { steps } => {
-                let ids = steps.iter().map(|step| step.id.to_string());
-                taken.added_step_ids = Some(ids.collect());
+                (taken.added_step_ids, taken.added_step_ids_omitted) =
+                    excerpt::ids(steps.iter().map(|step| &step.id));
             }
             Effect::FailedPlan { reason } => taken.reason.clone_from(reason),
             Effect::Nothing { reason: why } => taken.reason = Some(why.to_string()),

@@ -85,7 +85,7 @@ impl Budget {
 }
 
 /// Cost of a text in JSON.
-pub(super) fn cost(text: &str) -> usize {
+pub fn cost(text: &str) -> usize {
     text.chars().map(char_cost).sum()
 }
 
@@ -100,6 +100,26 @@ const fn char_cost(char: char) -> usize {
         '\0'..='\u{1f}' => 6,
         _ => 1,
     }
+}
+
+/// Truncates a text that costs more, with a trailing ellipsis. Returns whether it did.
+pub fn truncate(text: &mut String, max_cost: usize) -> bool {
+    // A character costs at most six.
+    let exceeds = text.len() > max_cost / 6 && cost(text) > max_cost;
+    if exceeds {
+        truncate_text(text, max_cost);
+    }
+    exceeds
+}
+
+/// The number of leading bytes of a text that cost at most this much.
+pub(super) fn fitting(text: &str, max_cost: usize) -> usize {
+    let mut spent = 0;
+    let end = text.char_indices().find_map(|(index, char)| {
+        spent += char_cost(char);
+        (spent > max_cost).then_some(index)
+    });
+    end.unwrap_or(text.len())
 }
 
 /// Truncates a text to the given cost, with a trailing ellipsis.

@@ -6,13 +6,16 @@ use onward_core::plan::PlanState;
 use onward_core::step::{Review, StepState};
 use onward_core::{PlanId, StepId, StepStatus, Timestamp};
 use onward_store::{
-    Briefs, Contexts, Excerpt, OutputExcerpt, Plans, Recent, Sheet, StepBrief, StepLine, Steps, Tx,
-    Which, codec,
+    Briefs, Contexts, Excerpt, OutputExcerpt, Plans, Sheet, StepBrief, StepLine, Steps, Tx, Which,
 };
 
-use super::budget::{Budget, cost, json_cost};
+use super::budget::{Budget, cost};
 use super::excerpts::{
     ENTRY_COST, PAGE_SIZE, StepWithResult, add_data, artifacts, count, may_fit, outputs,
+};
+use super::focus::{
+    self, FeedbackEntry, FocusedStep, InterruptedStep, OwnStep, ProgressNote, SignificantEvent,
+    feedback, interrupted, next_steps, own_steps, recent,
 };
 use crate::error::Error;
 use crate::plan::next_step::StepInProgress;
@@ -23,8 +26,6 @@ const BASE_COST: usize = 900;
 const STEP_COST: usize = 220;
 /// Maximum number of steps in progress.
 const MAX_IN_PROGRESS: u32 = 50;
-/// Maximum number of events.
-const MAX_EVENTS: u32 = 20;
 
 /// Context for resuming a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,9 +43,17 @@ pub struct PlanContext {
     /// The step under review and the review request.
     pub review: Option<(StepId, Review)>,
     /// Steps in progress of other sessions.
-    pub interrupted: Vec<StepInProgress>,
-    /// The most recent events, oldest first.
-    pub recent: Vec<Recent>,
+    pub interrupted: Vec<InterruptedStep>,
+    /// Steps that the session holds.
+    pub own: Vec<OwnStep>,
+    /// The texts of the next pending steps.
+    pub next_steps: Vec<FocusedStep>,
+    /// Progress notes, oldest first.
+    pub notes: Vec<ProgressNote>,
+    /// Feedback of users, newest first.
+    pub feedback: Vec<FeedbackEntry>,
+    /// The latest significant events, oldest first.
+    pub recent: Vec<SignificantEvent>,
     /// Whether anything was truncated or omitted.
     pub truncated: bool,
     /// The recommended next tool call.
@@ -64,7 +73,8 @@ struct Position {
 pub(super) async fn read(
     tx: &mut Tx,
     plan: PlanId,
-    session: Option<SessionId>,
+    session: Option<&SessionId>,
+    holder: Option<&SessionId>,
     max_chars: usize,
     now: Timestamp,
 ) -> Result<PlanContext, Error> {
@@ -74,16 +84,27 @@ pub(super) async fn read(
     let mut budget = Budget::new(max_chars.saturating_sub(BASE_COST));
     truncate_brief(&mut sheet, &mut budget);
 
-    let is_own = |line: &StepLine| session.is_some() && line.session == session;
+    let is_own = |line: &StepLine| session.is_some() && line.session.as_ref() == session;
     let next = next_call(&sheet, &position, is_own, now);
-    let interrupted = interrupted(&sheet, &position, is_own, now, &mut budget);
+    let own = if position.in_progress.is_empty() {
+        Vec::new()
+    } else {
+        own_steps(tx, plan, holder, &mut budget).await?
+    };
+    let others = others(&sheet, &position, session, now, &mut budget);
+    let interrupted = interrupted(tx, plan, others, &mut budget).await?;
+    let from = position.ready.unwrap_or(1);
+    let next_steps = next_steps(tx, &sheet, from, &mut budget).await?;
     let order = position.order(sheet.head.counts.total());
     let review = position.review.map(|(step, _, mut review)| {
         truncate_review(&mut review, &mut budget);
         (step, review)
     });
-    let mut share = budget.share(10);
-    let recent = recent(tx, plan, &mut share).await?;
+    let mut share = budget.share(6);
+    let feedback = feedback(tx, plan, &mut share).await?;
+    budget.return_share(share);
+    let mut share = budget.share(6);
+    let (notes, recent) = recent(tx, &sheet, &mut share).await?;
     budget.return_share(share);
     let mut share = budget.share(8);
     let artifacts = artifacts(tx, plan, None, &mut share).await?;
@@ -109,6 +130,10 @@ pub(super) async fn read(
         outputs,
         review,
         interrupted,
+        own,
+        next_steps,
+        notes,
+        feedback,
         recent,
         truncated: budget.is_truncated(),
         next,
@@ -171,10 +196,10 @@ fn truncate_brief(sheet: &mut Sheet, budget: &mut Budget) {
     }
 }
 
-fn interrupted(
+fn others(
     sheet: &Sheet,
     position: &Position,
-    is_own: impl Fn(&StepLine) -> bool,
+    session: Option<&SessionId>,
     now: Timestamp,
     budget: &mut Budget,
 ) -> Vec<StepInProgress> {
@@ -184,15 +209,14 @@ fn interrupted(
         budget.mark_truncated();
     }
     let mut share = budget.share(5);
-    let others = position.in_progress.iter().filter(|line| !is_own(line));
-    let others = others.map(|line| StepInProgress::new(line, now));
-    let named = others.take_while(|step| {
+    let others = focus::others(&position.in_progress, session, now);
+    let listed = others.take_while(|step| {
         let session = step.session.as_ref().map_or(0, |id| cost(id.as_str()));
         share.spend(ENTRY_COST.saturating_add(session))
     });
-    let named = named.collect();
+    let listed = listed.collect();
     budget.return_share(share);
-    named
+    listed
 }
 
 /// Truncates a review's texts to half of the remaining budget.
@@ -208,25 +232,6 @@ fn truncate_review(review: &mut Review, budget: &mut Budget) {
         share.mark_truncated();
     }
     budget.return_share(share);
-}
-
-/// The most recent events, oldest first. Omitting older ones does not count as truncation.
-async fn recent(tx: &mut Tx, plan: PlanId, budget: &mut Budget) -> Result<Vec<Recent>, Error> {
-    let mut events = Vec::new();
-    let mut remaining = Budget::new(budget.left());
-    for mut entry in Contexts(tx).recent(plan, MAX_EVENTS).await? {
-        entry.details = entry.details.map(|details| codec::shown(&details));
-        let details = entry.details.as_ref().map_or(0, json_cost);
-        let session = entry.session.as_ref().map_or(0, |id| cost(id.as_str()));
-        let costs = ENTRY_COST + cost(&entry.actor) + session + details;
-        if !remaining.spend(costs) {
-            break;
-        }
-        events.push(entry);
-    }
-    budget.spend(budget.left().saturating_sub(remaining.left()));
-    events.reverse();
-    Ok(events)
 }
 
 /// Steps around the current position, nearest first. They get half of the remaining budget, of
@@ -343,7 +348,8 @@ fn next_call(
 ) -> String {
     match &sheet.head.state {
         PlanState::Completed { .. } => {
-            return "the plan is complete: get its output formatting notes with `get_next_step`"
+            return "the plan is complete: store its deliverable with `store_research_output`; \
+                    `get_next_step` returns the formatting notes"
                 .to_owned();
         }
         PlanState::Failed { .. } => {

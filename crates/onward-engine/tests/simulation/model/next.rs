@@ -5,7 +5,9 @@ use onward_core::id::{ClaimToken, SessionId};
 use onward_core::plan::PlanFailure;
 use onward_core::step::Undelivered;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
-use onward_engine::next_step::{AssignedStep, FormattingNotes, NextStep, StepInProgress};
+use onward_engine::next_step::{
+    AssignedStep, FormattingNotes, NextStep, StepInProgress, Surroundings,
+};
 
 use super::step::{ClaimRecord, UNKNOWN_TOKEN};
 use super::{Context, Plan, Step};
@@ -144,6 +146,9 @@ impl Plan {
             stall_threshold: step.threshold(self.threshold),
             total: self.total(),
             progress: self.progress_percent(),
+            // Not predicted.
+            surroundings: Surroundings::default(),
+            held: Vec::new(),
         }
     }
 
@@ -173,6 +178,7 @@ impl Plan {
                 NextStep::AwaitingReview {
                     step: step.id(),
                     review: step.review.clone().expect("step has a review"),
+                    held: Vec::new(),
                 }
             }
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
@@ -195,6 +201,7 @@ impl Plan {
                             }
                         })
                         .collect(),
+                    held: Vec::new(),
                 }
             }
         }

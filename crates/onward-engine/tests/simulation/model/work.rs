@@ -234,6 +234,11 @@ impl Plan {
             plan: self.id,
             plan_status: self.status,
             instructions,
+            taken_branch: self.steps[index]
+                .response
+                .as_ref()
+                .and_then(|response| response.taken_branch.clone()),
+            failure: self.failure.clone(),
         };
         let said = feedback.map(str::to_owned);
         self.steps[index].decided = Some((decision, said, response.clone()));

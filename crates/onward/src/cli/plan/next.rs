@@ -108,7 +108,7 @@ fn describe(next: &NextResult) -> String {
                 format::sanitize_line(&reason.to_string())
             )
         }
-        NextResult::AwaitingReview { step, review } => format!(
+        NextResult::AwaitingReview { step, review, .. } => format!(
             "no next step: step {step} is awaiting review\n{}",
             format::indented(&review.summary, "  ")
         ),
@@ -117,6 +117,7 @@ fn describe(next: &NextResult) -> String {
             failed,
             blocked,
             working,
+            ..
         } => {
             let mut text = format!(
                 "no step is ready: {in_progress} in progress, {blocked} blocked, {failed} failed\n"

@@ -16,7 +16,7 @@ use crate::failure::Result;
 use crate::output::status::{STUCK, plan_label, step_label};
 use crate::output::table::{Cell, Table};
 use crate::output::{Tone, format};
-use crate::wire::plan::PlanStatusView;
+use crate::wire::plan::PlanDetails;
 
 /// Steps printed without `--all`.
 const MAX_STEPS: u32 = 100;
@@ -43,7 +43,7 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
     let plan = engine.find_plan(&caller, &args.id).await?;
     let status = engine.status(&caller, plan, None).await?;
     if cx.output.json {
-        cx.output.print_json(&PlanStatusView::new(&status))?;
+        cx.output.print_json(&PlanDetails::new(&status))?;
         return Ok(Exit::Done);
     }
     let limit = if args.all { u32::MAX } else { MAX_STEPS };

@@ -37,6 +37,8 @@ struct StepPage {
     instructions_source: String,
     summary: Option<MarkdownHtml>,
     data: Option<String>,
+    /// How the agent worked.
+    report: Option<String>,
     confidence: Option<f64>,
     reason: Option<String>,
     review: Option<String>,
@@ -83,6 +85,7 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
         instructions_source: spec.instructions.clone(),
         summary: None,
         data: None,
+        report: None,
         confidence: None,
         reason: None,
         review: None,
@@ -118,6 +121,8 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
             page.summary = Some(MarkdownHtml::render(&result.summary, MAX_CHARS));
             let data = result.data.as_ref();
             page.data = data.map(|data| multiline(&format::pretty_json(data), MAX_CHARS));
+            let report = result.report.as_ref();
+            page.report = report.map(|report| multiline(&format::pretty_json(report), MAX_CHARS));
             page.confidence = result.confidence;
         }
         StepState::Skipped { ended_at, .. } => page.ended = when(*ended_at),

@@ -1,0 +1,96 @@
+//! What an agent needs beside an assigned step: its branches, the feedback that reviewers left
+//! before it, and the other steps that the session holds. Here from a plan in memory; a server
+//! reads the same from a few rows.
+
+use super::Plan;
+use crate::branch::{Action, Branch};
+use crate::id::{SessionId, StepId};
+use crate::step::{SkipCause, Step, StepState};
+use crate::time::Timestamp;
+
+/// The surroundings of an assigned step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The step's branches, in evaluation order.
+    pub branches: Vec<BranchOutline>,
+    /// Feedback of reviewers on the previous step and on the step's dependencies, oldest first.
+    pub feedback: Vec<String>,
+}
+
+/// A branch and the current order of its target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchOutline {
+    /// The branch.
+    pub branch: Branch,
+    /// The order of the target of a `skip_to`, if the target exists.
+    pub target: Option<u32>,
+}
+
+/// A step that a session holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldStep {
+    /// The step.
+    pub step: StepId,
+    /// Position in the plan.
+    pub order: u32,
+    /// Display title.
+    pub title: Option<String>,
+    /// When the session claimed it.
+    pub since: Timestamp,
+}
+
+impl Plan {
+    /// The surroundings of a step.
+    pub fn surroundings(&self, step: &Step) -> Surroundings {
+        let outline = |branch: &Branch| BranchOutline {
+            branch: branch.clone(),
+            target: match &branch.action {
+                Action::SkipTo { target } => self.step(*target).map(|target| target.order),
+                Action::Continue | Action::AddSteps { .. } | Action::Fail { .. } => None,
+            },
+        };
+        let mut surroundings = Surroundings {
+            branches: self.branches_after(step.id()).iter().map(outline).collect(),
+            feedback: Vec::new(),
+        };
+        if !self.feedback.is_empty() {
+            let previous = self.previous(step.order);
+            let concerns = |id: &StepId| previous == Some(*id) || step.spec.depends_on.contains(id);
+            let feedback = self.feedback.iter().filter(|(id, _)| concerns(id));
+            surroundings.feedback = feedback.map(|(_, text)| text.clone()).collect();
+        }
+        surroundings
+    }
+
+    /// The last step before this order that was completed, or skipped by a reviewer.
+    fn previous(&self, order: u32) -> Option<StepId> {
+        let before = usize::try_from(order).ok()?.checked_sub(1)?;
+        let ended = |step: &&Step| match &step.state {
+            StepState::Completed { .. } => true,
+            StepState::Skipped { by, .. } => matches!(by, SkipCause::Review(_)),
+            StepState::Pending { .. }
+            | StepState::InProgress(_)
+            | StepState::AwaitingInput { .. }
+            | StepState::Failed { .. } => false,
+        };
+        self.steps
+            .get(..before)?
+            .iter()
+            .rev()
+            .find(ended)
+            .map(Step::id)
+    }
+
+    /// The steps in progress that a session holds, lowest order first.
+    pub fn held_by(&self, session: &SessionId) -> impl Iterator<Item = HeldStep> {
+        self.in_progress().filter_map(move |step| {
+            let work = step.work()?;
+            (work.claim.session.as_ref() == Some(session)).then(|| HeldStep {
+                step: step.id(),
+                order: step.order,
+                title: step.spec.title.clone(),
+                since: work.started_at,
+            })
+        })
+    }
+}

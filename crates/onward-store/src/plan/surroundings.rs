@@ -1,0 +1,118 @@
+//! What an agent needs beside an assigned step: its branches, the feedback of reviewers, and the
+//! steps that its session holds. From the plan of the transaction if it is known, otherwise from
+//! rows.
+
+use onward_core::apply::{BranchOutline, HeldStep, Surroundings};
+use onward_core::branch::{Action, Branch};
+use onward_core::event::ReviewAction;
+use onward_core::id::SessionId;
+use onward_core::{Event, Plan, PlanId, Step, StepId};
+
+use super::cache::PlanKey;
+use super::facts::Facts;
+use crate::error::Error;
+use crate::query::Query;
+use crate::row::{branch, event, step};
+use crate::statement::Statement;
+use crate::value::{first, params};
+
+impl Facts<'_> {
+    /// The surroundings of a step that this transaction assigned.
+    pub async fn surroundings(&mut self, plan: PlanId, step: &Step) -> Result<Surroundings, Error> {
+        if let Some(plan) = self.known_plan(plan) {
+            return Ok(plan.surroundings(step));
+        }
+        let id = step.id();
+        let questions = vec![
+            Statement::new(Query::BranchesAfterStep, params![id.as_uuid()]),
+            Statement::new(
+                Query::EventsOfEarlierReviews,
+                params![plan.as_uuid(), step.order, id.as_uuid()],
+            ),
+        ];
+        let mut answers = self.0.ask(questions).await?.into_iter();
+        let branches = answers.next().unwrap_or_default().into_iter();
+        let branches: Result<Vec<Branch>, Error> = branches.map(branch::branch).collect();
+        let branches = self.outlines(plan, branches?).await?;
+        let mut feedback = Vec::new();
+        for row in answers.next().unwrap_or_default() {
+            if let Event::UserReviewed {
+                action: ReviewAction::Decided { feedback: text, .. },
+                ..
+            } = event::entry(row)?.event
+            {
+                feedback.extend(text);
+            }
+        }
+        Ok(Surroundings { branches, feedback })
+    }
+
+    /// The branches with the orders of their targets.
+    pub async fn outlines(
+        &mut self,
+        plan: PlanId,
+        branches: Vec<Branch>,
+    ) -> Result<Vec<BranchOutline>, Error> {
+        let targets: Vec<Option<StepId>> = branches.iter().map(target).collect();
+        let questions = targets.iter().flatten();
+        let questions = questions.map(|target| {
+            Statement::new(Query::StepPlace, params![plan.as_uuid(), target.as_uuid()])
+        });
+        let questions: Vec<Statement> = questions.collect();
+        let mut answers = if questions.is_empty() {
+            Vec::new().into_iter()
+        } else {
+            self.0.ask(questions).await?.into_iter()
+        };
+        let mut outlines = Vec::new();
+        for (branch, target) in branches.into_iter().zip(targets) {
+            let place = match target {
+                Some(_) => first(answers.next(), super::facts::place)?,
+                None => None,
+            };
+            outlines.push(BranchOutline {
+                branch,
+                target: place.map(|place| place.order),
+            });
+        }
+        Ok(outlines)
+    }
+
+    /// The steps in progress that a session holds, lowest order first.
+    pub async fn held(
+        &mut self,
+        plan: PlanId,
+        session: &SessionId,
+        limit: u32,
+    ) -> Result<Vec<HeldStep>, Error> {
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        if let Some(plan) = self.known_plan(plan) {
+            return Ok(plan.held_by(session).take(most).collect());
+        }
+        let params = params![plan.as_uuid(), session.as_str(), limit];
+        let rows = self.0.rows(Query::StepLinesHeld, params).await?;
+        let held = rows.into_iter().map(|row| {
+            let line = step::line(row)?;
+            Ok(HeldStep {
+                step: line.id,
+                order: line.order,
+                title: line.title,
+                since: line.started_at.unwrap_or(line.updated_at),
+            })
+        });
+        held.collect()
+    }
+
+    /// The plan of this transition, with its commits applied, if it is known.
+    fn known_plan(&self, plan: PlanId) -> Option<&Plan> {
+        let cache = self.0.cache.as_ref()?;
+        cache.plan(PlanKey::Plan(plan))
+    }
+}
+
+fn target(branch: &Branch) -> Option<StepId> {
+    match &branch.action {
+        Action::SkipTo { target } => Some(*target),
+        Action::Continue | Action::AddSteps { .. } | Action::Fail { .. } => None,
+    }
+}
