@@ -9,6 +9,7 @@ use onward_core::id::{ClaimToken, SessionId};
 use onward_core::policy::{
     MAX_INSTRUCTIONS, MAX_NAME, MAX_QUESTION, MAX_REMARK, MAX_SUMMARY, MAX_TITLE,
 };
+use onward_core::step::StepState;
 use onward_engine::Caller;
 use onward_engine::request_log::CompletedRequest;
 use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
@@ -372,7 +373,15 @@ async fn accepts_texts_of_the_maximum_length(harness: &Harness) {
     harness.submit(submission).await.unwrap();
     let status = harness.status(plan.id).await;
     assert_eq!(status.sheet.brief.name, long(MAX_NAME));
-    assert_eq!(status.completed[0].result_summary, Some(long(MAX_SUMMARY)));
+    let (_, step) = harness
+        .engine
+        .step(&harness.me, step.step)
+        .await
+        .expect("step exists");
+    let StepState::Completed { result, .. } = step.state else {
+        panic!("the step is completed")
+    };
+    assert_eq!(result.summary, long(MAX_SUMMARY));
 }
 
 on_both_databases![

@@ -92,26 +92,16 @@ fn ended_at(state: &PlanState) -> Option<Timestamp> {
     }
 }
 
-/// The number of steps per status. A status without steps is omitted.
+/// The number of steps per status.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StepCounts {
-    #[serde(skip_serializing_if = "is_none")]
     pending: u32,
-    #[serde(skip_serializing_if = "is_none")]
     in_progress: u32,
-    #[serde(skip_serializing_if = "is_none")]
     awaiting_input: u32,
-    #[serde(skip_serializing_if = "is_none")]
     completed: u32,
-    #[serde(skip_serializing_if = "is_none")]
     skipped: u32,
-    #[serde(skip_serializing_if = "is_none")]
     failed: u32,
-}
-
-fn is_none(count: &u32) -> bool {
-    *count == 0
 }
 
 impl StepCounts {
@@ -169,14 +159,37 @@ pub(crate) struct PlanStatusView {
     more: Option<&'static str>,
 }
 
-/// The output of `onward plan show --json`: the status and the plan's settings.
+/// The output of `onward plan show --json`: all fields, also without a value, and the plan's
+/// settings.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanDetails {
     plan_id: String,
-    #[serde(flatten)]
-    status: PlanStatusView,
+    name: String,
     research_question: String,
+    status: &'static str,
+    derived_status: &'static str,
+    stalled: bool,
+    stalled_steps: Vec<StalledStepView>,
+    progress: u32,
+    total_steps: u32,
+    counts: StepCounts,
+    current_step: Option<CurrentStep>,
+    completed_steps: Vec<Step>,
+    pending_steps: Vec<Step>,
+    failed_steps: Vec<Step>,
+    #[serde(skip_serializing_if = "is_zero")]
+    completed_steps_omitted: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    pending_steps_omitted: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    failed_steps_omitted: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_stall_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_at: Option<String>,
     on_stall: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     stall_threshold_ms: Option<u64>,
@@ -191,10 +204,38 @@ pub(crate) struct PlanDetails {
 impl PlanDetails {
     pub(crate) fn new(status: &Status) -> Self {
         let (sheet, brief) = (&status.sheet, &status.sheet.brief);
+        let view = PlanStatusView::new(status);
+        let counts = &sheet.head.counts;
+        let omitted = |all: u32, lines: &[StepLine]| {
+            usize::try_from(all)
+                .unwrap_or(usize::MAX)
+                .saturating_sub(lines.len())
+        };
+        let mut cut = false;
+        let mut steps = |lines: &[StepLine]| -> Vec<Step> {
+            lines.iter().map(|line| Step::new(line, &mut cut)).collect()
+        };
         Self {
             plan_id: sheet.head.id.to_string(),
-            status: PlanStatusView::new(status),
+            name: view.name,
             research_question: brief.research_question.clone(),
+            status: view.status,
+            derived_status: status.derived.as_str(),
+            stalled: view.stalled,
+            stalled_steps: view.stalled_steps,
+            progress: view.progress,
+            total_steps: view.total_steps,
+            counts: view.counts,
+            current_step: view.current_step,
+            completed_steps: steps(&status.completed),
+            pending_steps: steps(&status.pending),
+            failed_steps: steps(&status.failed),
+            completed_steps_omitted: omitted(counts.completed + counts.skipped, &status.completed),
+            pending_steps_omitted: omitted(counts.pending, &status.pending),
+            failed_steps_omitted: omitted(counts.failed, &status.failed),
+            next_stall_at: view.next_stall_at,
+            reason: view.reason,
+            completed_at: view.completed_at,
             on_stall: sheet.head.on_stall.as_str(),
             stall_threshold_ms: sheet.head.stall_threshold.map(super::ms),
             plan_design_rationale: brief.design_rationale.clone(),

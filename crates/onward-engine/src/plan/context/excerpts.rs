@@ -42,6 +42,9 @@ pub(super) async fn artifacts(
         if !budget.entry(fixed_cost, &mut artifact.excerpt) {
             return Ok(listed);
         }
+        if artifact.is_truncated {
+            budget.mark_truncated();
+        }
         listed.push(artifact);
     }
     if found.next().is_some() {
@@ -63,6 +66,9 @@ pub(super) async fn outputs(
         let texts = cost(&output.title).saturating_add(cost(&output.media_type));
         if !budget.entry(ENTRY_COST.saturating_add(texts), &mut output.excerpt) {
             return Ok(listed);
+        }
+        if output.is_truncated {
+            budget.mark_truncated();
         }
         listed.push(output);
     }

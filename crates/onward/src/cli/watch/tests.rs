@@ -120,6 +120,7 @@ fn view() -> View {
                 last_seen_at: ago(3),
                 ended_at: None,
                 switched_off: false,
+                claims: Vec::new(),
             },
             turns: 4,
             held: 1,
