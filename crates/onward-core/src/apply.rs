@@ -195,6 +195,9 @@ impl Plan {
                 {
                     self.feedback.push((*step, feedback.clone()));
                 }
+                if let Some(decided) = Decided::from_action(action) {
+                    self.decided.insert(*step, decided);
+                }
             }
             Event::StepStarted { step, .. }
             | Event::StepCompleted { step, .. }
@@ -208,12 +211,6 @@ impl Plan {
                 attempt: Some(_),
                 ..
             } => self.change_step(*step, event, at)?,
-            Event::UserReviewed { step, action, .. } => {
-                self.change_step(*step, event, at)?;
-                if let Some(decided) = Decided::from_action(action) {
-                    self.decided.insert(*step, decided);
-                }
-            }
             Event::BranchTaken { .. }
             | Event::SkillStarted { .. }
             | Event::SkillCompleted { .. }

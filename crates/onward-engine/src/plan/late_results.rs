@@ -41,7 +41,6 @@ impl Engine {
         sanitize::value(&mut content);
         let mut requested = step.to_owned();
         sanitize::text(&mut requested);
-        let token = sanitize::token(token);
         let (content, ctx) = (content.to_string(), self.command_context(caller, None));
         let kept = self.store.write(&caller.tenant, move |tx| {
             let (content, requested, ctx) = (content.clone(), requested.clone(), ctx.clone());

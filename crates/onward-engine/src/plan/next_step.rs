@@ -331,14 +331,16 @@ pub(crate) async fn replayed_reason(
         },
         PlanState::Planning | PlanState::Executing | PlanState::Stalled { .. } => {
             let listed = usize::try_from(MAX_LISTED).unwrap_or(usize::MAX);
-            let working = plan.in_progress().take(listed).map(|step| StepInProgress {
-                step: step.id(),
-                order: step.order,
-                elapsed: at.since(step.timestamp().reference()),
-                stalled: step
-                    .stalls_at(head.stall_threshold)
-                    .is_some_and(|stalls_at| at > stalls_at),
-                session: step.claim().and_then(|claim| claim.session.clone()),
+            let working = plan.in_progress().take(listed).map(|step| {
+                let stalls_at = step.stalls_at(head.stall_threshold);
+                StepInProgress {
+                    step: step.id(),
+                    order: step.order,
+                    elapsed: at.since(step.timestamp().reference()),
+                    stalled: stalls_at.is_some_and(|stalls_at| at > stalls_at),
+                    stalls_at,
+                    session: step.claim().and_then(|claim| claim.session.clone()),
+                }
             });
             NextStep::NoPendingSteps {
                 in_progress: head.counts.in_progress,

@@ -450,12 +450,9 @@ async fn includes_instructions_branches_notes_and_feedback(harness: &Harness) {
         .await
         .unwrap();
     harness.request_review(&first).await.unwrap();
-    let decided = harness.engine.decide_review(
-        &harness.me,
-        first.step,
-        Decision::Approve,
-        Some("Cite the year.".to_owned()),
-    );
+    let feedback = Some("Cite the year.".to_owned());
+    let review = ReviewDecision::new(first.step, Decision::Approve, feedback);
+    let decided = harness.engine.decide_review(&harness.me, review);
     decided.await.unwrap();
     let context = harness.plan_context(plan.id, None, None).await;
     let next: Vec<_> = context.next_steps.iter().map(|step| step.id).collect();

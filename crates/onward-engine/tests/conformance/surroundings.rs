@@ -5,6 +5,7 @@ use onward_core::event::Decision;
 use onward_core::id::SessionId;
 use onward_core::{PlanId, StepId};
 use onward_engine::next_step::{AssignedStep, NextStep};
+use onward_engine::step::ReviewDecision;
 
 use crate::branches::skip_to;
 use crate::harness::Harness;
@@ -22,9 +23,8 @@ impl Harness {
     async fn decide(&self, step: &AssignedStep, decision: Decision, feedback: &str) {
         self.request_review(step).await.unwrap();
         let feedback = Some(feedback.to_owned());
-        let decided = self
-            .engine
-            .decide_review(&self.me, step.step, decision, feedback);
+        let review = ReviewDecision::new(step.step, decision, feedback);
+        let decided = self.engine.decide_review(&self.me, review);
         decided.await.unwrap();
     }
 }
@@ -124,18 +124,16 @@ async fn a_decision_returns_the_branch_taken_and_the_reason_of_a_failure(harness
     let plan = harness.plan_with_branches(3, branches).await;
     let first = harness.claim(plan.id).await;
     harness.request_review(&first).await.unwrap();
-    let approved = harness
-        .engine
-        .decide_review(&harness.me, first.step, Decision::Approve, None);
+    let review = ReviewDecision::new(first.step, Decision::Approve, None);
+    let approved = harness.engine.decide_review(&harness.me, review);
     let approved = approved.await.unwrap();
     assert_eq!(approved.taken_branch.unwrap().0, plan.branches[0]);
     assert_eq!(approved.failure, None);
     let last = harness.claim(plan.id).await;
     harness.request_review(&last).await.unwrap();
     let feedback = Some("wrong sea".to_owned());
-    let rejected = harness
-        .engine
-        .decide_review(&harness.me, last.step, Decision::Reject, feedback);
+    let review = ReviewDecision::new(last.step, Decision::Reject, feedback);
+    let rejected = harness.engine.decide_review(&harness.me, review);
     let failure = rejected.await.unwrap().failure.unwrap().to_string();
     assert!(failure.contains("wrong sea"), "{failure}");
 }

@@ -76,7 +76,7 @@ impl Steps<'_> {
     /// Lines of the steps in progress that a session has claimed, in all plans.
     pub async fn held_by(&mut self, session: &str, limit: u32) -> Result<Vec<StepLine>, Error> {
         let params = params![session, limit];
-        let rows = self.0.rows(Query::StepLinesHeld, params).await?;
+        let rows = self.0.rows(Query::StepLinesOfSession, params).await?;
         rows.into_iter().map(step::line).collect()
     }
 

@@ -116,7 +116,7 @@ SELECT {line} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND +step_order > $3 AND status = 'awaiting_input'
 ORDER BY +step_order LIMIT $4;
 
--- name: step_lines_held
+-- name: step_lines_of_session
 -- Steps in progress that a session has claimed, in all plans; sorted so that concurrent
 -- transactions lock the plans in the same order.
 SELECT {line} FROM steps

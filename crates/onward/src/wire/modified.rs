@@ -33,7 +33,7 @@ struct Step {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     depends_on: Vec<u32>,
     #[serde(skip_serializing_if = "is_zero")]
-    depends_on_omitted: u32,
+    depends_on_omitted: usize,
 }
 
 impl ModifiedPlan {

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::excerpt::{self, is_false, is_first};
+use super::excerpt::{self, is_false, is_first, is_zero};
 
 /// How to get what a list of steps cuts.
 pub(super) const MORE: &str = "`list_plan_steps` lists all steps; `get_research_context` with \
@@ -37,7 +37,7 @@ pub(crate) struct Step {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     depends_on: Vec<u32>,
     #[serde(skip_serializing_if = "is_zero")]
-    depends_on_omitted: u32,
+    depends_on_omitted: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     result_summary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,15 +93,11 @@ impl Step {
 const MAX_DEPENDENCIES: usize = 50;
 
 /// The orders of the steps that a step depends on, and the number of those that are not listed.
-pub(super) fn dependencies(all: &BTreeMap<StepId, Vec<u32>>, step: StepId) -> (Vec<u32>, u32) {
+pub(super) fn dependencies(all: &BTreeMap<StepId, Vec<u32>>, step: StepId) -> (Vec<u32>, usize) {
     let orders = all.get(&step).map_or(&[][..], Vec::as_slice);
     let omitted = orders.len().saturating_sub(MAX_DEPENDENCIES);
     let listed = orders.iter().copied().take(MAX_DEPENDENCIES);
-    (listed.collect(), u32::try_from(omitted).unwrap_or(u32::MAX))
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+    (listed.collect(), omitted)
 }
 
 /// Steps of a plan in order.

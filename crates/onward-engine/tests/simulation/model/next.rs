@@ -3,7 +3,6 @@
 
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::plan::PlanFailure;
-use onward_core::step::Undelivered;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
 use onward_engine::next_step::{
     AssignedStep, FormattingNotes, NextStep, StepInProgress, Surroundings,
@@ -19,7 +18,7 @@ impl Plan {
             PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => {}
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
                 if self.status == PlanStatus::Stalled {
-                    if !self.has_step_to_assign(include_stalled, ctx.now) {
+                    if !self.has_step_to_assign(include_stalled, ctx) {
                         return self.no_step_response(ctx.now);
                     }
                     self.resume("next_step", ctx);
@@ -33,14 +32,13 @@ impl Plan {
         self.no_step_response(ctx.now)
     }
 
-    fn has_step_to_assign(&self, include_stalled: bool, now: Timestamp) -> bool {
+    fn has_step_to_assign(&self, include_stalled: bool, ctx: &Context<'_>) -> bool {
         let mut steps = self.steps.iter().enumerate();
         steps.any(|(index, step)| match step.status {
             StepStatus::Pending => !self.is_blocked(step),
             StepStatus::InProgress => {
-                let claim = step.current_claim();
-                claim.is_some_and(|claim| claim.feedback_pending)
-                    || (include_stalled && self.is_stalled(index, now))
+                step.has_feedback_for(ctx.session)
+                    || (include_stalled && self.is_stalled(index, ctx.now))
             }
             _ => false,
         })
@@ -49,11 +47,7 @@ impl Plan {
     /// Assigns a step and returns its index.
     fn choose_step(&mut self, include_stalled: bool, ctx: &Context<'_>) -> Option<usize> {
         let feedback_pending = |step: &Step| {
-            step.status == StepStatus::InProgress
-                && step.current_claim().is_some_and(|claim| {
-                    claim.undelivered == Some(Undelivered::Feedback)
-                        && claim.session.as_ref() == ctx.session
-                })
+            step.status == StepStatus::InProgress && step.has_feedback_for(ctx.session)
         };
         let stalled = |plan: &Plan, index| include_stalled && plan.is_stalled(index, ctx.now);
         if let Some(index) = self.steps.iter().position(feedback_pending)

@@ -71,6 +71,13 @@ impl ClaimRecord {
 }
 
 impl Step {
+    /// Whether a reviewer's feedback waits for this session, which holds the step.
+    pub(crate) fn has_feedback_for(&self, session: Option<&SessionId>) -> bool {
+        self.current_claim().is_some_and(|claim| {
+            claim.undelivered == Some(Undelivered::Feedback) && claim.session.as_ref() == session
+        })
+    }
+
     pub(crate) fn new(spec: NewStep) -> Self {
         Self {
             spec,
