@@ -63,7 +63,8 @@ impl Spec for SubmitUserDecision {
         review. Then call `get_next_step`.";
     const HINTS: Hints = Hints {
         read_only: false,
-        idempotent: true,
+        // The same decision can be made again on a later review of the step.
+        idempotent: false,
         destructive: true,
     };
     const IN_CORE: bool = true;

@@ -75,7 +75,7 @@ fn returns_a_long_audit_trail_completely() {
         .iter()
         .map(|event| event["seq"].as_u64().unwrap())
         .collect();
-    let all: Vec<u64> = (1..=1_102).collect();
+    let all: Vec<u64> = (1..=1_103).collect();
     assert_eq!(numbers, all);
 }
 
