@@ -584,6 +584,17 @@ impl Step {
             .is_some_and(|work| work.claim.session.as_ref() == session)
     }
 
+    /// The work of a claimed step: in progress or under review.
+    pub fn claimed_work(&self) -> Option<&Work> {
+        match &self.state {
+            StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => Some(work),
+            StepState::Pending { .. }
+            | StepState::Completed { .. }
+            | StepState::Skipped { .. }
+            | StepState::Failed { .. } => None,
+        }
+    }
+
     /// The work of a step in progress.
     pub fn work(&self) -> Option<&Work> {
         match &self.state {

@@ -34,7 +34,7 @@ pub fn correctable_attempt(
     token: Option<&ClaimToken>,
     rejection: Code,
 ) -> Option<u32> {
-    let claim = &step.work()?.claim;
+    let claim = &step.claimed_work()?.claim;
     let is_holder = token.is_none_or(|token| *token == claim.token);
     (rejection == Code::InvalidInput && is_holder).then_some(claim.attempt)
 }

@@ -32,7 +32,7 @@ pub(super) fn commit(
     // The invalid results that the holders of these steps have submitted so far.
     let kept = steps
         .iter()
-        .filter_map(|step| Some((step.id(), step.work()?.kept?)));
+        .filter_map(|step| Some((step.id(), step.claimed_work()?.kept?)));
     let kept: Vec<(StepId, ArtifactId)> = kept.collect();
     let before = head.seq;
     let commit_seq = commit_seq.unwrap_or(before.saturating_add(1));

@@ -261,7 +261,7 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
             failure = (Some(reason.kind()), reason.text());
         }
     }
-    let work = work(step);
+    let work = step.claimed_work();
     let mut row = holding(step, started_at);
     row.extend(params![
         work.and_then(|work| work.last_progress_at),
@@ -299,16 +299,6 @@ pub(crate) fn advancing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u
         ended_at.map(|_| commit_seq),
     ]);
     row
-}
-
-fn work(step: &Step) -> Option<&Work> {
-    match &step.state {
-        StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => Some(work),
-        StepState::Pending { .. }
-        | StepState::Completed { .. }
-        | StepState::Skipped { .. }
-        | StepState::Failed { .. } => None,
-    }
 }
 
 /// Start, end and result.
