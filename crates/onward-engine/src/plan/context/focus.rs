@@ -196,13 +196,12 @@ async fn focused(
         branches.truncate(MAX_BRANCHES);
         budget.mark_truncated();
     }
+    let mut share = budget.share(3);
     branches.retain(|branch| {
-        budget.spend(
-            cost(branch.condition.source())
-                .min(MAX_REMARK)
-                .saturating_add(60),
-        )
+        let condition = cost(branch.condition.source()).min(MAX_REMARK);
+        share.spend(condition.saturating_add(60))
     });
+    budget.return_share(share);
     if !budget.entry(fixed_cost, &mut instructions) {
         return Ok(None);
     }
