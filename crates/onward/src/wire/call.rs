@@ -99,17 +99,21 @@ pub(crate) struct SessionHealth {
     session_id: String,
     turn: Turn,
     calls: Calls,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     plans: Vec<Plan>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Turn {
-    /// Turn number; null before the first turn
+    /// Turn number; omitted before the first turn
+    #[serde(skip_serializing_if = "Option::is_none")]
     number: Option<u32>,
     idle_steps: u32,
     threshold: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     last_progress_at: Option<String>,
 }
 
@@ -122,6 +126,7 @@ struct Calls {
     stale: u64,
     interrupted: u64,
     /// Open calls and the most recently interrupted ones
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     list: Vec<CallSummary>,
 }
 

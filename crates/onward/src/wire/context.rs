@@ -210,6 +210,7 @@ pub(crate) struct PlanContext {
     /// Steps that this session holds, with their claims.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     held_steps: Vec<HeldStep>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<Step>,
     #[serde(skip_serializing_if = "is_zero")]
     steps_omitted: u32,

@@ -98,21 +98,36 @@ fn ended_at(state: &PlanState) -> Option<Timestamp> {
 pub(crate) struct StepCounts {
     pending: u32,
     in_progress: u32,
-    awaiting_input: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaiting_input: Option<u32>,
     completed: u32,
-    skipped: u32,
-    failed: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<u32>,
 }
 
 impl StepCounts {
+    /// All counts.
     fn new(counts: &Counts) -> Self {
         Self {
             pending: counts.pending,
             in_progress: counts.in_progress,
-            awaiting_input: counts.awaiting_input,
+            awaiting_input: Some(counts.awaiting_input),
             completed: counts.completed,
-            skipped: counts.skipped,
-            failed: counts.failed,
+            skipped: Some(counts.skipped),
+            failed: Some(counts.failed),
+        }
+    }
+
+    /// Without the statuses that most plans never have, if no step has them.
+    fn brief(counts: &Counts) -> Self {
+        let counts = Self::new(counts);
+        Self {
+            awaiting_input: counts.awaiting_input.filter(|count| *count > 0),
+            skipped: counts.skipped.filter(|count| *count > 0),
+            failed: counts.failed.filter(|count| *count > 0),
+            ..counts
         }
     }
 }
@@ -225,7 +240,7 @@ impl PlanDetails {
             stalled_steps: view.stalled_steps,
             progress: view.progress,
             total_steps: view.total_steps,
-            counts: view.counts,
+            counts: StepCounts::new(counts),
             current_step: view.current_step,
             completed_steps: steps(&status.completed),
             pending_steps: steps(&status.pending),
@@ -283,7 +298,7 @@ impl PlanStatusView {
             stalled_steps: status.stalled.iter().map(StalledStepView::new).collect(),
             progress: counts.progress(),
             total_steps: counts.total(),
-            counts: StepCounts::new(counts),
+            counts: StepCounts::brief(counts),
             current_step: status.current.as_ref().map(CurrentStep::new),
             completed_steps,
             pending_steps,

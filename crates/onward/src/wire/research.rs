@@ -53,6 +53,7 @@ pub(crate) struct Extraction {
     extraction_id: String,
     data: Value,
     valid: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     issues: Vec<Issue>,
     model: String,
 }

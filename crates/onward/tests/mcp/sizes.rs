@@ -71,7 +71,15 @@ impl Sized {
         let (response, chars) = self.response(tool, arguments);
         println!("{tool}: {chars} characters");
         assert!(chars < 8_000, "{tool}: {chars} characters");
-        assert!(no_empty_values(&response), "{tool}: {response}");
+        // A list that is the whole answer may be empty.
+        let mut parts = response.clone();
+        for answer in ["results", "plans"] {
+            parts
+                .as_object_mut()
+                .expect("response is an object")
+                .remove(answer);
+        }
+        assert!(no_empty_values(&parts), "{tool}: {response}");
         response
     }
 
@@ -136,7 +144,6 @@ fn no_response_exceeds_its_limit_on_the_largest_plan() {
     tools.read("list_active_plans", json!({}));
     tools.read("get_step_context", json!({ "stepId": step["stepId"] }));
     tools.read("search_sources", json!({ "query": "Ebbe Flut" }));
-    tools.read("get_session_health", json!({ "sessionId": "session-1" }));
     let all: Vec<&Value> = created["steps"].as_array().unwrap().iter().collect();
     let ids: Vec<&Value> = all.iter().map(|step| &step["stepId"]).collect();
     let reorder = json!({ "planId": plan, "action": "reorder_steps", "stepIds": ids });

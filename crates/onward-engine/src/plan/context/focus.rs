@@ -114,14 +114,17 @@ pub(super) async fn own_steps(
     };
     let mut own = Vec::new();
     let mut share = budget.share(2);
-    for step in Contexts(tx).held_steps(plan, session, MAX_HELD).await? {
+    let steps = Contexts(tx).held_steps(plan, session, MAX_HELD).await?;
+    for (left, step) in (1..=steps.len()).rev().zip(steps) {
         let Some(work) = step.work() else { continue };
         let (attempt, token) = (work.claim.attempt, work.claim.token.clone());
         let (order, since, title) = (step.order, work.started_at, step.spec.title.clone());
         let fixed = ENTRY_COST.saturating_add(title.as_deref().map_or(0, cost));
-        let Some(focus) = focused(tx, plan, step, fixed, &mut share).await? else {
-            break;
-        };
+        // Long instructions of one step must not displace the token of another.
+        let mut part = share.share(left);
+        let focus = focused(tx, plan, step, fixed, &mut part).await?;
+        share.return_share(part);
+        let Some(focus) = focus else { continue };
         own.push(OwnStep {
             focus,
             order,
@@ -193,13 +196,12 @@ async fn focused(
         branches.truncate(MAX_BRANCHES);
         budget.mark_truncated();
     }
+    let mut share = budget.share(3);
     branches.retain(|branch| {
-        budget.spend(
-            cost(branch.condition.source())
-                .min(MAX_REMARK)
-                .saturating_add(60),
-        )
+        let condition = cost(branch.condition.source()).min(MAX_REMARK);
+        share.spend(condition.saturating_add(60))
     });
+    budget.return_share(share);
     if !budget.entry(fixed_cost, &mut instructions) {
         return Ok(None);
     }

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::plan::next_step::StepInProgress;
 
 /// Cost of the response apart from its texts and lists.
-const BASE_COST: usize = 900;
+const BASE_COST: usize = 1_100;
 /// Cost of a step apart from its texts.
 const STEP_COST: usize = 220;
 /// Maximum number of steps in progress.
@@ -186,13 +186,13 @@ impl Position {
 fn truncate_brief(sheet: &mut Sheet, budget: &mut Budget) {
     let brief = &mut sheet.brief;
     budget.text(&mut brief.name, usize::MAX);
-    budget.text(&mut brief.research_question, budget.left() / 2);
+    budget.text(&mut brief.research_question, budget.left() / 4);
     let notes = [
         &mut brief.design_rationale,
         &mut brief.output_formatting_notes,
     ];
     for text in notes.into_iter().flatten() {
-        budget.text(text, budget.left() / 4);
+        budget.text(text, budget.left() / 12);
     }
 }
 

@@ -14,7 +14,7 @@ use super::excerpts::{
 use crate::error::Error;
 
 /// Cost of the response apart from its texts and lists.
-const BASE_COST: usize = 400;
+const BASE_COST: usize = 650;
 /// Cost of an id in a list.
 const ID_COST: usize = 39;
 /// Maximum number of reviews of the step, and of feedback entries on the plan.
