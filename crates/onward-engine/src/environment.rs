@@ -68,6 +68,7 @@ impl IdGenerator {
             .fetch_add(1, Ordering::Relaxed)
             .to_be_bytes();
         bytes[..3].copy_from_slice(&prefix);
+        into_decimal(&mut bytes[3..]);
         Builder::from_random_bytes(bytes).into_uuid()
     }
 
