@@ -161,7 +161,7 @@ proptest! {
                 let Event::PlanModified { change, .. } = event else { continue };
                 match (change, &modify.modification) {
                     (
-                        Change::StepsAdded { after, steps },
+                        Change::StepsAdded { steps, .. },
                         Modification::AddSteps { steps: specs, .. },
                     ) => {
                         let actual: Vec<_> =
