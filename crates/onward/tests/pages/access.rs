@@ -260,7 +260,8 @@ async fn an_owner_reserves_review_decisions_for_users() {
     let review = server.post_as(&agent, &review, json!({ "summary": "?" }));
     review.await.expect_success();
     for (agents, status) in [("wait", 403), ("decide", 200)] {
-        let set = browser.submit("/settings", "/settings/reviews", &[("agents", agents)]);
+        let fields = [("agents", agents)];
+        let set = browser.submit("/settings", "/settings/reviews", &fields);
         assert_eq!(set.await.location, "/settings?done=reviews");
         let decision = format!("/api/v1/steps/{step}/decision");
         let decision = server.post_as(&agent, &decision, json!({ "decision": "approve" }));
