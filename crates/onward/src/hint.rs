@@ -83,7 +83,7 @@ pub(crate) fn render(hint: &str, interface: Interface, base_url: Option<&str>) -
     let mut rest = hint;
     while let Some((before, after)) = rest.split_once('{') {
         rendered.push_str(before);
-        let name = after.split_once('}').map(|(name, after)| (name, after));
+        let name = after.split_once('}');
         let replaced = name.and_then(|(name, after)| {
             let replacement = replacement(name, interface, base_url)?;
             Some((replacement, after))

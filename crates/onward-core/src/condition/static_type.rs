@@ -61,12 +61,12 @@ fn never_boolean_name(name: &str) -> Option<&'static str> {
 
 /// `step` and `plan` have only numbers and texts; `confidence` and `resultSummary` have no fields.
 fn never_boolean_field(of: &Node) -> Option<&'static str> {
-    match &of.expr {
-        Expr::Name(name) => match &**name {
-            "step" | "plan" => Some("a number or a text"),
-            "confidence" | "resultSummary" => Some("a missing field"),
-            _ => None,
-        },
+    let Expr::Name(name) = &of.expr else {
+        return None;
+    };
+    match &**name {
+        "step" | "plan" => Some("a number or a text"),
+        "confidence" | "resultSummary" => Some("a missing field"),
         _ => None,
     }
 }
