@@ -231,7 +231,7 @@ mod tests {
             ("password:hunter2 x", "password:[secret] x"),
             ("X-Api-Key:abc", "X-Api-Key:[secret]"),
             ("apiKey=abc", "apiKey=[secret]"),
-            ("src/token.rs:12: error", "src/token.rs:12: error"),
+            ("see src/token.rs:12 first", "see src/token.rs:12 first"),
             (
                 "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----\nx",
                 "-----BEGIN RSA PRIVATE KEY-----[secret]-----END RSA PRIVATE KEY-----\nx",
