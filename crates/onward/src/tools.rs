@@ -404,14 +404,16 @@ fn deserialize<I: DeserializeOwned>(
     arguments: &Value,
     has_max_chars: bool,
 ) -> Result<I, ToolError> {
-    let input = match arguments {
-        Value::Object(fields) if !has_max_chars && fields.contains_key(schema::MAX_CHARS_FIELD) => {
-            let mut fields = fields.clone();
-            fields.remove(schema::MAX_CHARS_FIELD);
-            I::deserialize(Value::Object(fields))
-        }
-        arguments => I::deserialize(arguments),
-    };
+    let mut without = None;
+    if !has_max_chars
+        && let Value::Object(fields) = arguments
+        && fields.contains_key(schema::MAX_CHARS_FIELD)
+    {
+        let mut fields = fields.clone();
+        fields.remove(schema::MAX_CHARS_FIELD);
+        without = Some(Value::Object(fields));
+    }
+    let input = I::deserialize(without.as_ref().unwrap_or(arguments));
     input.map_err(|why| ToolError::undecodable(&why))
 }
 

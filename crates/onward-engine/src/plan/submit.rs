@@ -281,6 +281,7 @@ pub(crate) fn replay(entries: &[Entry]) -> Result<Plan, Error> {
     })
 }
 
+<<<<<<< HEAD
 fn response(
     step: StepId,
     head: &PlanHead,
@@ -290,6 +291,15 @@ fn response(
     let verdicts = events.iter().find_map(|event| match event {
         Event::StepCompleted { verdicts, .. } => Some(verdicts.clone()),
         _ => None,
+=======
+fn response(step: StepId, head: &PlanHead, events: &[Event]) -> SubmitResponse {
+    let verdicts = events.iter().find_map(|event| {
+        if let Event::StepCompleted { verdicts, .. } = event {
+            Some(verdicts.clone())
+        } else {
+            None
+        }
+>>>>>>> shapes
     });
     SubmitResponse {
         step,
@@ -307,8 +317,11 @@ fn response(
 
 /// The branch that these events took, and its effect.
 pub(crate) fn taken_branch(events: &[Event]) -> Option<(BranchId, Effect)> {
-    events.iter().find_map(|event| match event {
-        Event::BranchTaken { branch, effect, .. } => Some((*branch, effect.clone())),
-        _ => None,
+    events.iter().find_map(|event| {
+        if let Event::BranchTaken { branch, effect, .. } = event {
+            Some((*branch, effect.clone()))
+        } else {
+            None
+        }
     })
 }

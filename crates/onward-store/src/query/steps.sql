@@ -142,7 +142,7 @@ WHERE tenant_id = $1 AND step_id = $2;
 -- name: step_reports
 -- Execution reports that are not longer than `$5` bytes, and the sizes of all.
 SELECT step_id, CAST(octet_length(result_report) AS bigint) AS report_bytes,
-    CASE WHEN octet_length(result_report) <= $5 THEN result_report END AS result_report
+    CASE WHEN octet_length(result_report) <= CAST($5 AS bigint) THEN result_report END AS result_report
 FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order >= $3 AND step_order <= $4
     AND result_report IS NOT NULL

@@ -16,7 +16,8 @@ use crate::events::events;
 const STEP: StepId = StepId::from_u128(7);
 
 /// Keys at the top level that may be absent: optional ones, and those for readers only.
-const DISPENSABLE: [&str; 15] = [
+const DISPENSABLE: [&str; 16] = [
+    "attempt",
     "confidence",
     "errorMessage",
     "feedback",
