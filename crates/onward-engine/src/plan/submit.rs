@@ -215,9 +215,12 @@ async fn repeat_next_step(
     if is_open && replayed.ready().is_some() {
         return Ok(None);
     }
-    let session = events.iter().find_map(|event| match event {
-        Event::StepCompleted { session, .. } => session.as_ref(),
-        _ => None,
+    let session = events.iter().find_map(|event| {
+        if let Event::StepCompleted { session, .. } = event {
+            session.as_ref()
+        } else {
+            None
+        }
     });
     replayed_reason(tx, replayed, session, at).await.map(Some)
 }
@@ -281,25 +284,18 @@ pub(crate) fn replay(entries: &[Entry]) -> Result<Plan, Error> {
     })
 }
 
-<<<<<<< HEAD
 fn response(
     step: StepId,
     head: &PlanHead,
     completed: Option<&Step>,
     events: &[Event],
 ) -> SubmitResponse {
-    let verdicts = events.iter().find_map(|event| match event {
-        Event::StepCompleted { verdicts, .. } => Some(verdicts.clone()),
-        _ => None,
-=======
-fn response(step: StepId, head: &PlanHead, events: &[Event]) -> SubmitResponse {
     let verdicts = events.iter().find_map(|event| {
         if let Event::StepCompleted { verdicts, .. } = event {
             Some(verdicts.clone())
         } else {
             None
         }
->>>>>>> shapes
     });
     SubmitResponse {
         step,
