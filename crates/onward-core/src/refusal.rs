@@ -261,7 +261,7 @@ impl Refusal {
                 "get the ids and orders of the steps from {list_plan_steps}"
             }
             Refusal::IllegalStepTransition(_) | Refusal::StepIsTerminal(_) => {
-                "get the status of each step from {get_plan_status}"
+                "see {get_plan_status}"
             }
             Refusal::StepNotInProgress(_) => "claim a step with {get_next_step}",
             Refusal::IllegalPlanTransition(IllegalPlanTransition { from, .. }) => match from {
@@ -285,7 +285,7 @@ impl Refusal {
             },
             Refusal::PlanIsTerminal(_) => "see how the plan ended with {get_plan_status}",
             Refusal::StepNotRemovable(NotRemovable::NotPending(_)) => {
-                "remove only pending steps; get the status of each step from {get_plan_status}"
+                "remove only pending steps, see {get_plan_status}"
             }
             Refusal::StepNotRemovable(
                 NotRemovable::NeededByBranch(_) | NotRemovable::NeededByStep(_),

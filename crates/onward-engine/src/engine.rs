@@ -89,7 +89,10 @@ impl Engine {
         } = settings;
         let clock = Clock::new(Arc::clone(&environment));
         let prepare: Prepare = {
-            let (clock, tenant) = (clock.clone(), start_unavailable.clone());
+            // A caller finds out about the tenant of a file without a connection.
+            let is_server = matches!(address, Address::Server(_));
+            let tenant = start_unavailable.clone().filter(|_| is_server);
+            let clock = clock.clone();
             Arc::new(move |store| {
                 let (clock, tenant) = (clock.clone(), tenant.clone());
                 Box::pin(async move {

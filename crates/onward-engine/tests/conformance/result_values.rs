@@ -109,17 +109,17 @@ async fn accepts_result_data_of_one_mebibyte_and_rejects_one_byte_more(harness: 
     assert_eq!(stored.data, Some(of_size(MAX_RESULT_BYTES)));
 }
 
-async fn accepts_100_nesting_levels_and_rejects_101(harness: &Harness) {
+async fn accepts_64_nesting_levels_and_rejects_65(harness: &Harness) {
     let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({ "in": inner }));
     let plan = harness.plan(1).await;
     let step = harness.claim(plan.id).await;
     let mut submission = submission_for(&step, "done");
-    submission.result.data = Some(nested(101));
+    submission.result.data = Some(nested(65));
     assert_eq!(
         code(harness.submit(submission.clone()).await),
         "invalid_input"
     );
-    submission.result.data = Some(nested(100));
+    submission.result.data = Some(nested(64));
     harness.submit(submission).await.unwrap();
     let exported = harness.engine.export(&harness.me, plan.id).await.unwrap();
     let text = exported.to_string();
@@ -132,5 +132,5 @@ on_both_databases![
     rejects_confidences_out_of_range,
     numbers_in_result_data_round_trip,
     accepts_result_data_of_one_mebibyte_and_rejects_one_byte_more,
-    accepts_100_nesting_levels_and_rejects_101,
+    accepts_64_nesting_levels_and_rejects_65,
 ];

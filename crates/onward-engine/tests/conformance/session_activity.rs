@@ -136,7 +136,7 @@ async fn activity_is_recorded_at_most_once_per_quarter_of_the_threshold(harness:
     }
     let events = harness.audit_trail(plan).await;
     // 28 seconds, one event every 700 ms: every second event is recorded.
-    assert_eq!(events.len(), 2 + 20, "{events:?}");
+    assert_eq!(events.len(), 3 + 20, "{events:?}");
 }
 
 async fn counts_for_all_steps_of_the_session_and_no_others(harness: &Harness) {

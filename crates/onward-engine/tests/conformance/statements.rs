@@ -128,7 +128,7 @@ const HOT: [(&str, &str); 39] = [
     ("plans_found", "'t', 1, {id}, 1, 'failed', 'word'"),
     ("events_after", "'t', {id}, 1, 1"),
     ("skill_started_locked", "'t', 's'"),
-    ("step_lines_held", "'t', 's', 1"),
+    ("step_lines_of_session", "'t', 's', 1"),
     ("artifact_text", "'t', {id}, 1, 1"),
     ("output_text", "'t', {id}, 1, 1"),
     ("skills_of_plan", "'t', {id}, 1"),

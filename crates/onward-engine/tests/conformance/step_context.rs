@@ -176,7 +176,7 @@ async fn never_omits_a_dependency_before_other_results(harness: &Harness) {
         assert_eq!(others, nearest);
     }
     // The smallest budget still includes the dependency.
-    let context = harness.step_context(last, 900).await;
+    let context = harness.step_context(last, 1_100).await;
     assert_eq!(orders(&context), [2]);
     assert!(summary(&context, 2).starts_with("2 text"));
     assert!(summary(&context, 2).ends_with('…'));

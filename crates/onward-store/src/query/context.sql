@@ -56,7 +56,7 @@ SELECT seq, at, actor, session, name, step_id,
         WHERE steps.tenant_id = $1 AND steps.step_id = events.step_id) AS step_order
 FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND seq > $3
-    AND name NOT IN ('step_started', 'step_completed', 'session_resumed', 'skill_started',
+    AND name NOT IN ('step_started', 'step_completed', 'plan_status_changed', 'session_resumed', 'skill_started',
         'skill_completed')
 ORDER BY seq DESC LIMIT $4;
 

@@ -38,6 +38,8 @@ impl Spec for GetArtifact {
     const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/maxChars"];
     const HAS_NOTICE: bool = true;
 
+    const HAS_MAX_CHARS: bool = true;
+
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Text, ToolError> {
         let id = match (input.artifact_id, input.output_id) {
             (Some(id), None) => TextId::Artifact(params::artifact_id(&id)?),

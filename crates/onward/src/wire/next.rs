@@ -1,7 +1,6 @@
 //! The response of `get_next_step`, and the preview of `onward plan next`, which claims nothing.
 
 use onward_core::branch::Action;
-use onward_core::policy::DEFAULT_STALL_THRESHOLD;
 use onward_core::{PlanId, Step};
 use onward_engine::next_step::{
     AssignedStep, BranchOutline, HeldStep, NextStep as EngineNextStep, StepInProgress, Surroundings,
@@ -14,7 +13,7 @@ use super::review::Review;
 use super::step::InProgress;
 use crate::hint::{self, Interface};
 
-/// The next step, or why there is none. The plan is the one of the call.
+/// The next step, or why there is none.
 #[derive(Serialize, JsonSchema)]
 #[serde(
     tag = "status",
@@ -24,6 +23,8 @@ use crate::hint::{self, Interface};
 pub(crate) enum NextStep {
     /// A claimed step.
     StepStarted {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        plan_id: Option<String>,
         step_id: String,
         step_order: u32,
         step_type: &'static str,
@@ -32,9 +33,7 @@ pub(crate) enum NextStep {
         instructions: String,
         attempt: u32,
         claim_token: String,
-        /// Omitted if it is the default of 30 minutes.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        stall_threshold_ms: Option<u64>,
+        stall_threshold_ms: u64,
         total_steps: u32,
         progress: u32,
         /// What the result decides, one line per branch.
@@ -60,7 +59,8 @@ pub(crate) enum NextStep {
         attempt: u32,
     },
     PlanComplete {
-        plan_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        plan_id: Option<String>,
         /// The last task.
         next: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,17 +73,20 @@ pub(crate) enum NextStep {
         step_formatting_notes: Vec<Notes>,
     },
     PlanFailed {
-        plan_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        plan_id: Option<String>,
         reason: String,
     },
     AwaitingReview {
-        plan_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        plan_id: Option<String>,
         review: Review,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         held: Vec<Held>,
     },
     NoPendingSteps {
-        plan_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        plan_id: Option<String>,
         in_progress_count: u32,
         failed_count: u32,
         blocked_count: u32,
@@ -151,7 +154,7 @@ pub(crate) struct Notes {
 
 impl NextStep {
     pub(crate) fn new(plan: PlanId, next: &EngineNextStep) -> Self {
-        let plan_id = plan.to_string();
+        let plan_id = Some(plan.to_string());
         match next {
             EngineNextStep::Started(assigned) => Self::started(assigned),
             EngineNextStep::Complete(notes) => NextStep::PlanComplete {
@@ -215,10 +218,23 @@ impl NextStep {
         self
     }
 
+    /// Removes the plan's id, inside a response that has it.
+    pub(super) fn without_plan(mut self) -> Self {
+        match &mut self {
+            NextStep::StepStarted { plan_id, .. }
+            | NextStep::PlanComplete { plan_id, .. }
+            | NextStep::PlanFailed { plan_id, .. }
+            | NextStep::AwaitingReview { plan_id, .. }
+            | NextStep::NoPendingSteps { plan_id, .. } => *plan_id = None,
+            NextStep::StepReady { .. } => {}
+        }
+        self
+    }
+
     fn started(assigned: &AssignedStep) -> Self {
         let Surroundings { branches, feedback } = &assigned.surroundings;
-        let threshold = assigned.stall_threshold;
         NextStep::StepStarted {
+            plan_id: Some(assigned.plan.to_string()),
             step_id: assigned.step.to_string(),
             step_order: assigned.order,
             step_type: assigned.step_type.as_str(),
@@ -226,8 +242,7 @@ impl NextStep {
             instructions: assigned.instructions.clone(),
             attempt: assigned.attempt,
             claim_token: assigned.token.as_str().to_owned(),
-            stall_threshold_ms: (threshold != DEFAULT_STALL_THRESHOLD)
-                .then(|| super::ms(threshold)),
+            stall_threshold_ms: super::ms(assigned.stall_threshold),
             total_steps: assigned.total,
             progress: assigned.progress,
             branches: branches.iter().map(branch_line).collect(),

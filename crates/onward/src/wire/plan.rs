@@ -98,49 +98,33 @@ fn ended_at(state: &PlanState) -> Option<Timestamp> {
 pub(crate) struct StepCounts {
     pending: u32,
     in_progress: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    awaiting_input: Option<u32>,
+    awaiting_input: u32,
     completed: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    skipped: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failed: Option<u32>,
+    skipped: u32,
+    failed: u32,
 }
 
 impl StepCounts {
-    /// All counts.
     fn new(counts: &Counts) -> Self {
         Self {
             pending: counts.pending,
             in_progress: counts.in_progress,
-            awaiting_input: Some(counts.awaiting_input),
+            awaiting_input: counts.awaiting_input,
             completed: counts.completed,
-            skipped: Some(counts.skipped),
-            failed: Some(counts.failed),
-        }
-    }
-
-    /// Without the statuses that most plans never have, if no step has them.
-    fn brief(counts: &Counts) -> Self {
-        let counts = Self::new(counts);
-        Self {
-            awaiting_input: counts.awaiting_input.filter(|count| *count > 0),
-            skipped: counts.skipped.filter(|count| *count > 0),
-            failed: counts.failed.filter(|count| *count > 0),
-            ..counts
+            skipped: counts.skipped,
+            failed: counts.failed,
         }
     }
 }
 
-/// The response of `get_plan_status`. The plan is the one of the call.
+/// The response of `get_plan_status`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanStatusView {
+    plan_id: String,
     name: String,
     status: &'static str,
-    /// The status that follows from the steps, if it differs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    derived_status: Option<&'static str>,
+    derived_status: &'static str,
     stalled: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stalled_steps: Vec<StalledStepView>,
@@ -291,14 +275,15 @@ impl PlanStatusView {
             | PlanState::Completed { .. } => None,
         };
         Self {
+            plan_id: head.id.to_string(),
             name: brief.name.clone(),
             status: head.status().as_str(),
-            derived_status: (status.derived != head.status()).then(|| status.derived.as_str()),
+            derived_status: status.derived.as_str(),
             stalled: !status.stalled.is_empty(),
             stalled_steps: status.stalled.iter().map(StalledStepView::new).collect(),
             progress: counts.progress(),
             total_steps: counts.total(),
-            counts: StepCounts::brief(counts),
+            counts: StepCounts::new(counts),
             current_step: status.current.as_ref().map(CurrentStep::new),
             completed_steps,
             pending_steps,

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::excerpt::{self, is_false, is_first, is_zero};
+use super::excerpt::{self, is_false, is_zero};
 
 /// How to get what a list of steps cuts.
 pub(super) const MORE: &str = "`list_plan_steps` lists all steps; `get_research_context` with \
@@ -199,7 +199,6 @@ pub(crate) struct CurrentStep {
     started_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_progress_at: Option<String>,
-    #[serde(skip_serializing_if = "is_first")]
     attempt: u32,
 }
 

@@ -13,7 +13,7 @@ use super::next::NextStep;
 use crate::hint::Interface;
 
 /// With a claimed `nextStep`, the response has neither the step's id, which the call names, nor
-/// `progress` and `next`, which follow from `nextStep`.
+/// `progress`, which is in `nextStep`; and `nextStep` does not repeat the plan's id.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubmittedResult {
@@ -28,8 +28,7 @@ pub(crate) struct SubmittedResult {
     branches: Vec<BranchEvaluation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     branch_taken: Option<TakenBranch>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<&'static str>,
+    next: &'static str,
     /// The instructions changed while the step was in progress; the result is accepted as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions_changed: Option<bool>,
@@ -97,11 +96,13 @@ impl SubmittedResult {
                 .map(BranchEvaluation::new)
                 .collect(),
             branch_taken: submitted.taken_branch.as_ref().map(TakenBranch::new),
-            next: is_alone.then_some(next),
+            next,
             instructions_changed: changed.is_some().then_some(true),
             instructions: changed.cloned(),
-            next_step: next_step
-                .map(|next| NextStep::new(submitted.plan, next).for_caller(interface, base_url)),
+            next_step: next_step.map(|next| {
+                let next = NextStep::new(submitted.plan, next).for_caller(interface, base_url);
+                next.without_plan()
+            }),
         }
     }
 }

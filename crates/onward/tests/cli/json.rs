@@ -193,15 +193,7 @@ fn reports_why_a_plan_has_no_next_step() {
     assert_eq!(failed["reason"], "no sources found");
     let complete = next("greeting");
     assert_eq!(complete["status"], "plan_complete");
-    has(
-        &complete,
-        &[
-            "outputMediaType",
-            "outputFormattingInstructions",
-            "planFormattingNotes",
-        ],
-    );
-    has(&complete, &["stepFormattingNotes"]);
+    has(&complete, &["planId", "next"]);
 }
 
 #[test]

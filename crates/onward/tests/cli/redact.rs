@@ -2,14 +2,19 @@
 //!
 //! In tables, a replacement has the width of the value, so that columns stay aligned.
 
-/// Patterns and their replacements. `d` is a digit, `h` a hexadecimal digit.
-const TEMPLATES: [(&str, &str); 8] = [
+/// Patterns and their replacements. `d` is a digit, `h` a hexadecimal digit, `?` a lower-case
+/// letter.
+const TEMPLATES: [(&str, &str); 9] = [
     (
         "onw_hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh",
         "onw_<forty hexadecimal characters>",
     ),
     ("onw_hhhhhhhh", "onw_????????"),
-    ("hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh", "<claim token>"),
+    ("  claim    ????????????????", "  claim    <claim token>"),
+    (
+        "\"claimToken\":\"????????????????\"",
+        "\"claimToken\":\"<claim token>\"",
+    ),
     // A UUID of version 7, which begins with its creation time.
     (
         "hhhhhhhh-hhhh-7hhh-hhhh-hhhhhhhhhhhh",
@@ -65,6 +70,7 @@ fn find(text: &str) -> Option<(usize, &'static str)> {
             bytes.next().is_some_and(|byte| match expected {
                 b'd' => byte.is_ascii_digit(),
                 b'h' => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
+                b'?' => byte.is_ascii_lowercase(),
                 expected => byte == expected,
             })
         })

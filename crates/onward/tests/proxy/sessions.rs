@@ -113,7 +113,7 @@ async fn a_request_is_a_sign_of_life_for_the_held_step() {
         let mut conversation = Conversation::new(api, true, "s");
         conversation.run_idle_steps(&proxy, &upstream, 1).await;
         // Stopping the proxy writes all queued events.
-        drop(proxy.stop());
+        let _dir = proxy.stop();
         let status = client.call("get_plan_status", json!({ "planId": plan }));
         let last = &status["currentStep"]["lastProgressAt"];
         assert!(last.is_string(), "{api:?}: {status}");

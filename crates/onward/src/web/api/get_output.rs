@@ -31,6 +31,7 @@ impl Spec for GetOutput {
     const DESCRIPTION: &'static str = "Read the full text of a plan output, in pages.";
     const HINTS: Hints = Hints::READ_ONLY;
     const HAS_NOTICE: bool = true;
+    const HAS_MAX_CHARS: bool = true;
     const IN_CORE: bool = false;
 
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Text, ToolError> {
