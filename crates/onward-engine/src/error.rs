@@ -10,7 +10,7 @@ use onward_core::{Code, Refusal};
 use onward_store as store;
 
 /// The end of the message of an error that rejects work: the details name the artifact.
-pub const KEPT: &str = "; the work was kept as artifact `keptArtifactId`";
+pub const KEPT: &str = "; work kept as `keptArtifactId`";
 
 fn kept_note(kept: &Option<ArtifactId>) -> &'static str {
     kept.map_or("", |_| KEPT)

@@ -72,14 +72,12 @@ impl Step {
         }
     }
 
-    /// In a list of steps of one status: without the status and the times, and the attempt only
-    /// after a retry.
+    /// In a list of steps of one status: without the type, the status and the times, and the
+    /// attempt only after a retry.
     pub(super) fn brief(line: &StepLine, cut: &mut bool) -> Self {
         let step = Self::new(line, cut);
         Self {
-            step_type: step
-                .step_type
-                .filter(|_| line.status != StepStatus::Pending),
+            step_type: None,
             status: step.status.filter(|_| line.status == StepStatus::Skipped),
             attempt: step.attempt.filter(|attempt| *attempt > 1),
             completed_at: None,
