@@ -16,8 +16,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::branch::{Branch, Effect};
-use crate::decide::Decided;
-use crate::event::{Change, Created, Event, ReviewAction};
+use crate::event::{Change, Created, Decided, Event, ReviewAction};
 use crate::id::{SessionId, StepId};
 use crate::plan::{Brief, IllegalPlanTransition, PlanHead};
 use crate::policy::stall_threshold;

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use crate::id::StepRef;
+
 use crate::event::{Decision, ProgressSource};
 use crate::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId, StepId,
@@ -82,15 +84,6 @@ pub enum ActionSpec {
         /// The reason.
         reason: Option<String>,
     },
-}
-
-/// A reference to a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepRef {
-    /// By order.
-    Order(u32),
-    /// By id.
-    Id(StepId),
 }
 
 /// Create a plan.

@@ -30,7 +30,7 @@ pub mod start_next;
 pub mod submit;
 
 pub use claim::calling_session;
-pub use facts::{Decided, MAX_NAMED, NextFacts, OpenDependencies, StepFacts, With};
+pub use facts::{NextFacts, StepFacts, With};
 pub use finish::{Outcome, PendingSkip, SkipTarget};
 pub use resolve::{IdFacts, OrderFacts, ReferencedStep};
 

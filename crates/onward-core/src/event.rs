@@ -374,6 +374,28 @@ pub enum ReviewAction {
     },
 }
 
+/// A reviewer's decision on a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// The decision.
+    pub decision: Decision,
+    /// The reviewer's feedback.
+    pub feedback: Option<String>,
+}
+
+impl Decided {
+    /// `None` for a review request.
+    pub fn from_action(action: &ReviewAction) -> Option<Self> {
+        match action {
+            ReviewAction::Requested { .. } => None,
+            ReviewAction::Decided { decision, feedback } => Some(Self {
+                decision: *decision,
+                feedback: feedback.clone(),
+            }),
+        }
+    }
+}
+
 /// Why a stalled plan was resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResumedBy {

@@ -142,3 +142,12 @@ impl fmt::Debug for ClaimToken {
         f.write_str("ClaimToken(…)")
     }
 }
+
+/// A reference to a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepRef {
+    /// By order.
+    Order(u32),
+    /// By id.
+    Id(StepId),
+}

@@ -5,10 +5,8 @@
 
 use std::fmt;
 
-use crate::command::StepRef;
 use crate::condition::InvalidCondition;
-use crate::decide::OpenDependencies;
-use crate::id::{BranchId, StepId};
+use crate::id::{BranchId, StepId, StepRef};
 use crate::plan::{IllegalPlanTransition, PlanStatus};
 use crate::role::{Forbidden, Permission};
 use crate::skill::IllegalSkillTransition;
@@ -137,6 +135,18 @@ pub enum NotRemovable {
     /// The plan has no other step.
     OnlyStep,
 }
+
+/// The non-terminal dependencies of a pending step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenDependencies {
+    /// How many there are.
+    pub total: u32,
+    /// The id and order of the first [`MAX_NAMED`] of them.
+    pub first: Vec<(StepId, u32)>,
+}
+
+/// The maximum number of steps that a rejection names.
+pub const MAX_NAMED: usize = 50;
 
 /// Why a command was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]

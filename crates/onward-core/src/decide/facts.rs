@@ -5,9 +5,10 @@
 
 use crate::apply::Plan;
 use crate::branch::Branch;
-use crate::event::{Decision, ReviewAction};
+use crate::event::Decided;
 use crate::id::{SessionId, StepId};
 use crate::plan::PlanHead;
+use crate::refusal::{MAX_NAMED, OpenDependencies};
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
@@ -41,40 +42,6 @@ pub struct StepFacts {
     pub decided: Option<Decided>,
     /// The lowest-order pending step whose dependencies are all terminal, if requested.
     pub ready: Option<Step>,
-}
-
-/// The non-terminal dependencies of a pending step.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OpenDependencies {
-    /// How many there are.
-    pub total: u32,
-    /// The id and order of the first [`MAX_NAMED`] of them.
-    pub first: Vec<(StepId, u32)>,
-}
-
-/// The maximum number of steps that a rejection names.
-pub const MAX_NAMED: usize = 50;
-
-/// A reviewer's decision on a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decided {
-    /// The decision.
-    pub decision: Decision,
-    /// The reviewer's feedback.
-    pub feedback: Option<String>,
-}
-
-impl Decided {
-    /// `None` for a review request.
-    pub fn from_action(action: &ReviewAction) -> Option<Self> {
-        match action {
-            ReviewAction::Requested { .. } => None,
-            ReviewAction::Decided { decision, feedback } => Some(Self {
-                decision: *decision,
-                feedback: feedback.clone(),
-            }),
-        }
-    }
 }
 
 /// The steps of a plan that can be assigned.

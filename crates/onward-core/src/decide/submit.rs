@@ -73,7 +73,7 @@ pub fn decide(
         })?;
     } else {
         step.status().after(StepCause::Complete)?;
-        // The result is accepted as it is, and the response tells the agent about the change.
+        // The result is accepted as it is, and the response includes the new instructions.
         claim::deliver(&mut draft, step, token, command.session.as_ref())?;
     }
     let completion = Completion {

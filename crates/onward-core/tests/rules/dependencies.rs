@@ -1,8 +1,8 @@
 //! Order and dependencies: which step is assigned next, and which dependencies are rejected.
 
 use onward_core::command::{ActionSpec, Modification, StepRef};
-use onward_core::decide::{OpenDependencies, create};
-use onward_core::refusal::BadDependency;
+use onward_core::decide::create;
+use onward_core::refusal::{BadDependency, OpenDependencies};
 use onward_core::{PlanStatus, Refusal};
 
 use crate::harness::{Harness, branch, create_plan, id, modify, spec};

@@ -2,9 +2,9 @@
 //! trail records.
 
 use onward_core::command::{Modification, ModifyPlan};
-use onward_core::decide::OpenDependencies;
 use onward_core::event::Decision;
 use onward_core::id::{ClaimToken, SessionId};
+use onward_core::refusal::OpenDependencies;
 use onward_core::{Event, PlanId, PlanStatus, Refusal, StepId};
 use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
@@ -318,7 +318,7 @@ async fn a_repeated_decision_gets_the_first_response(harness: &Harness) {
             harness.engine.decide_review(&harness.me, review)
         };
         let first = decide(decision, feedback).await.unwrap();
-        // The plan goes on before the decision is repeated.
+        // The plan continues before the decision is repeated.
         if decision == Decision::Modify {
             harness.complete(&step, "done").await;
         }

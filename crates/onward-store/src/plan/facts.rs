@@ -8,10 +8,10 @@
 //! would still see the steps from before the wait.
 
 use onward_core::decide::modify::{self, Needs};
-use onward_core::decide::{
-    Decided, MAX_NAMED, NextFacts, OpenDependencies, ReferencedStep, SkipTarget, StepFacts, With,
-};
+use onward_core::decide::{NextFacts, ReferencedStep, SkipTarget, StepFacts, With};
+use onward_core::event::Decided;
 use onward_core::id::{BranchId, SessionId};
+use onward_core::refusal::{MAX_NAMED, OpenDependencies};
 use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, Timestamp};
 
 use super::cache::{self, PlanKey};
