@@ -5,8 +5,13 @@
 
 use std::borrow::Cow;
 
-use crate::mcp::ToolSet;
-use crate::{tools, web};
+/// The set of tools that an MCP server offers (`--tools`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolSet {
+    All,
+    /// The tools needed to work on plans.
+    Core,
+}
 
 /// The interface of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,60 +22,105 @@ pub(crate) enum Interface {
     Page,
 }
 
-/// A use case that hints name.
+/// A use case that hints name. The tests compare the table with the tools, routes and commands.
 struct UseCase {
-    /// The name of its tool.
     name: &'static str,
-    /// The replacement where MCP does not offer the tool.
-    without_tool: &'static str,
+    /// In the set of all tools; empty for the tool of this name.
+    all: &'static str,
+    /// In the set of core tools; empty for the tool of this name.
+    core: &'static str,
+    route: &'static str,
     command: &'static str,
     page: &'static str,
 }
 
-const fn use_case(
-    name: &'static str,
-    without_tool: &'static str,
-    command: &'static str,
-    page: &'static str,
-) -> UseCase {
-    UseCase {
-        name,
-        without_tool,
-        command,
-        page,
-    }
-}
-
+const TOOL: &str = "";
 const AGENT: &str = "an agent";
+const HOOKS: &str = "the hooks of your agent";
 const SHOW: &str = "`onward plan show PLAN`";
 const PLAN_PAGE: &str = "the plan's page";
 
 static USE_CASES: [UseCase; 10] = [
-    use_case("get_plan_status", "", SHOW, PLAN_PAGE),
-    use_case("list_plan_steps", "`get_plan_status`", SHOW, PLAN_PAGE),
-    use_case("get_next_step", "", AGENT, AGENT),
-    use_case("report_step_progress", "", AGENT, AGENT),
-    use_case(
-        "list_active_plans",
-        "",
-        "`onward plan list --all`",
-        "the list of plans",
-    ),
-    use_case("create_research_plan", "", AGENT, AGENT),
-    use_case("modify_plan", "", "the dashboard", PLAN_PAGE),
-    use_case("get_research_context", "", SHOW, PLAN_PAGE),
-    use_case(
-        "search_sources",
-        "`get_research_context`",
-        "`onward search WORDS`",
-        "the Search page",
-    ),
-    use_case(
-        "list_sessions",
-        "the hooks of your agent",
-        "`onward session list`",
-        "the Sessions page",
-    ),
+    UseCase {
+        name: "get_plan_status",
+        all: TOOL,
+        core: TOOL,
+        route: "`GET /api/v1/plans/{planId}`",
+        command: SHOW,
+        page: PLAN_PAGE,
+    },
+    UseCase {
+        name: "list_plan_steps",
+        all: TOOL,
+        core: "`get_plan_status`",
+        route: "`GET /api/v1/plans/{planId}/steps`",
+        command: SHOW,
+        page: PLAN_PAGE,
+    },
+    UseCase {
+        name: "get_next_step",
+        all: TOOL,
+        core: TOOL,
+        route: "`POST /api/v1/plans/{planId}/next`",
+        command: AGENT,
+        page: AGENT,
+    },
+    UseCase {
+        name: "report_step_progress",
+        all: TOOL,
+        core: TOOL,
+        route: "`POST /api/v1/steps/{stepId}/progress`",
+        command: AGENT,
+        page: AGENT,
+    },
+    UseCase {
+        name: "list_active_plans",
+        all: TOOL,
+        core: TOOL,
+        route: "`GET /api/v1/plans`",
+        command: "`onward plan list --all`",
+        page: "the list of plans",
+    },
+    UseCase {
+        name: "create_research_plan",
+        all: TOOL,
+        core: TOOL,
+        route: "`POST /api/v1/plans`",
+        command: AGENT,
+        page: AGENT,
+    },
+    UseCase {
+        name: "modify_plan",
+        all: TOOL,
+        core: TOOL,
+        route: "`POST /api/v1/plans/{planId}/modify`",
+        command: "the dashboard",
+        page: PLAN_PAGE,
+    },
+    UseCase {
+        name: "get_research_context",
+        all: TOOL,
+        core: TOOL,
+        route: "`POST /api/v1/plans/{planId}/context`",
+        command: SHOW,
+        page: PLAN_PAGE,
+    },
+    UseCase {
+        name: "search_sources",
+        all: TOOL,
+        core: "`get_research_context`",
+        route: "`GET /api/v1/search`",
+        command: "`onward search WORDS`",
+        page: "the Search page",
+    },
+    UseCase {
+        name: "list_sessions",
+        all: HOOKS,
+        core: HOOKS,
+        route: "`GET /api/v1/sessions`",
+        command: "`onward session list`",
+        page: "the Sessions page",
+    },
 ];
 
 /// The hint for a caller of this interface. `base_url` is the dashboard's address.
@@ -112,16 +162,17 @@ fn replacement(
         return Some(review_page(interface, base_url));
     }
     let case = USE_CASES.iter().find(|case| case.name == name)?;
-    Some(match interface {
-        Interface::Mcp(offered) => {
-            let tool = tools::find(name).filter(|tool| offered.contains(tool));
-            tool.map_or(case.without_tool.into(), |tool| {
-                format!("`{}`", tool.name).into()
-            })
-        }
-        Interface::Api => format!("`{}`", web::route_of(name)?).into(),
-        Interface::CommandLine => case.command.into(),
-        Interface::Page => case.page.into(),
+    let replacement = match interface {
+        Interface::Mcp(ToolSet::All) => case.all,
+        Interface::Mcp(ToolSet::Core) => case.core,
+        Interface::Api => case.route,
+        Interface::CommandLine => case.command,
+        Interface::Page => case.page,
+    };
+    Some(if replacement.is_empty() {
+        format!("`{name}`").into()
+    } else {
+        replacement.into()
     })
 }
 

@@ -243,7 +243,7 @@ impl Model {
 
     /// Copies a plan with its artifacts. A tenant that already has the plan rejects it.
     fn copy(&mut self, from: &Arc<str>, plan: PlanId, to: &Arc<str>) -> Response {
-        let Some(copied) = self.plans.get(&(Arc::clone(from), plan)).cloned() else {
+        let Some(mut copied) = self.plans.get(&(Arc::clone(from), plan)).cloned() else {
             return Response::Rejected(Code::PlanNotFound, None);
         };
         let target = (Arc::clone(to), plan);
@@ -260,6 +260,7 @@ impl Model {
                 self.late_artifacts.entry(key).or_insert(id);
             }
         }
+        copied.forget_tokens();
         self.plans.insert(target, copied);
         Response::Copied(plan)
     }

@@ -11,8 +11,7 @@ use onward_core::step::{IllegalStepTransition, StepCause};
 use onward_core::{Code, PlanStatus, Refusal, Role, StepStatus};
 use onward_engine::Error;
 
-use super::{Interface, USE_CASES, render};
-use crate::mcp::ToolSet;
+use super::{Interface, ToolSet, USE_CASES, render};
 use crate::{tools, web};
 
 const INTERFACES: [Interface; 5] = [

@@ -17,6 +17,18 @@ use crate::response::Response;
 pub(super) type BranchOutcome = (Vec<BranchVerdict>, Option<(BranchId, Effect)>);
 
 impl Plan {
+    /// Documents contain no claim tokens, so an imported plan has new ones.
+    pub(crate) fn forget_tokens(&mut self) {
+        for step in &mut self.steps {
+            for claim in &mut step.claims {
+                claim.token = None;
+            }
+            if let Some(NextStep::Started(assigned)) = &mut step.next {
+                assigned.token = ClaimToken::new(UNKNOWN_TOKEN);
+            }
+        }
+    }
+
     pub(crate) fn submit(
         &mut self,
         index: usize,
