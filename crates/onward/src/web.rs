@@ -60,6 +60,7 @@ use mcp::McpService;
 use origin::OriginPolicy;
 use problem::Problem;
 
+#[cfg(test)]
 pub(crate) use api::routes::route_of;
 pub(crate) use mcp::{NewEndpoint as NewMcpEndpoint, endpoint as mcp_endpoint};
 

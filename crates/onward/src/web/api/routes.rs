@@ -160,6 +160,7 @@ impl Verb {
 }
 
 /// The method and the path of a tool.
+#[cfg(test)]
 pub(crate) fn route_of(tool: &str) -> Option<String> {
     let route = ROUTES.iter().find(|route| route.tool == tool)?;
     let method = match route.method {
