@@ -4,6 +4,7 @@
 //! separate from the core's types. Times are RFC 3339 in UTC with milliseconds. Durations are
 //! milliseconds in fields that end in `Ms`.
 
+mod branch;
 pub(crate) mod call;
 pub(crate) mod context;
 pub(crate) mod created;

@@ -9,7 +9,7 @@ use onward_engine::step::{OpenedReview, ReviewResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::submitted::TakenBranch;
+use super::branch::TakenBranch;
 
 /// A review without a decision.
 #[derive(Serialize, JsonSchema)]
