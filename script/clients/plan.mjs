@@ -156,7 +156,7 @@ async function review(client, decisions, planId, claim) {
     const request = { ...claim, summary: 'It pays off after 14 years', questions: ['Is that what you meant?'] };
     const modified = await client.call('request_user_review', request);
     assert.deepEqual([modified.decision, modified.stepStatus], ['modify', 'in_progress']);
-    const step = await client.call('get_next_step', { planId });
+    const step = await client.call('get_next_step', { planId, sessionId: 'first' });
     assert.equal(step.claimToken, claim.claimToken, 'the claim after a decision');
     assert.ok(step.instructions.endsWith('In euros, please'), 'feedback is in the instructions');
     decisions.push(null);

@@ -130,7 +130,7 @@ async def review(client, decisions, plan_id, claim):
     }
     modified = await client.call("request_user_review", request)
     assert_equal((modified["decision"], modified["stepStatus"]), ("modify", "in_progress"), "the decision")
-    step = await client.call("get_next_step", {"planId": plan_id})
+    step = await client.call("get_next_step", {"planId": plan_id, "sessionId": "first"})
     assert_equal(step["claimToken"], claim["claimToken"], "the claim after a decision")
     assert_equal(step["instructions"].endswith("In euros, please"), True, "feedback is in the instructions")
     decisions.append(None)
