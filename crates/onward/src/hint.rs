@@ -52,7 +52,7 @@ static USE_CASES: [UseCase; 10] = [
     UseCase {
         name: "list_plan_steps",
         all: TOOL,
-        core: "`get_plan_status`",
+        core: "`get_research_context`",
         route: "`GET /api/v1/plans/{planId}/steps`",
         command: SHOW,
         page: PLAN_PAGE,

@@ -441,6 +441,9 @@ fn run<S: Spec>(context: ToolContext, caller: Caller, arguments: Arc<Value>) -> 
             notice::add(&mut output);
         }
         bound::fit(&mut output, max_chars);
+        if let Some(Value::String(more)) = output.get_mut("more") {
+            *more = context.render_hint(more);
+        }
         Ok(output)
     })
 }

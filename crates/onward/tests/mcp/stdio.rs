@@ -447,7 +447,11 @@ fn core_hints_name_only_core_tools() {
     let rejected = client.call_rejected("modify_plan", remove);
     assert_eq!(rejected.code, "step_not_found");
     let hint = rejected.error["hint"].as_str().expect("a hint");
-    assert!(hint.contains("`get_plan_status`"), "{hint}");
+    assert!(hint.contains("`get_research_context`"), "{hint}");
+    let long = fixtures::create_plan(&mut client, 60);
+    let status = client.call("get_plan_status", json!({ "planId": long }));
+    let more = status["more"].as_str().expect("omitted steps");
+    assert!(!more.contains("list_plan_steps"), "{more}");
     fixtures::claim_step(&mut client, &plan);
     let next = client.call("get_next_step", json!({ "planId": plan }));
     assert_eq!(next["status"], "no_pending_steps");
