@@ -149,6 +149,19 @@ pub struct PlanHead {
 }
 
 impl PlanHead {
+    /// When the plan ended, if it has.
+    pub const fn ended_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            PlanState::Completed { ended_at } | PlanState::Failed { ended_at, .. } => {
+                Some(*ended_at)
+            }
+            PlanState::Planning
+            | PlanState::Executing
+            | PlanState::AwaitingReview { .. }
+            | PlanState::Stalled { .. } => None,
+        }
+    }
+
     /// The status without its data.
     pub fn status(&self) -> PlanStatus {
         match &self.state {

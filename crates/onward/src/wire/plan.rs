@@ -1,7 +1,7 @@
 //! Plan lists and the response of `get_plan_status`.
 
+use onward_core::Counts;
 use onward_core::plan::PlanState;
-use onward_core::{Counts, Timestamp};
 use onward_engine::list::PlanPage;
 use onward_engine::status::Status;
 use onward_engine::{Listed, StepLine};
@@ -76,19 +76,8 @@ impl Plan {
             progress: sheet.head.counts.progress(),
             total_steps: sheet.head.counts.total(),
             updated_at: super::at(sheet.updated_at),
-            completed_at: ended_at(&sheet.head.state).map(super::at),
+            completed_at: sheet.head.ended_at().map(super::at),
         }
-    }
-}
-
-/// When a plan ended.
-fn ended_at(state: &PlanState) -> Option<Timestamp> {
-    match state {
-        PlanState::Completed { ended_at } | PlanState::Failed { ended_at, .. } => Some(*ended_at),
-        PlanState::Planning
-        | PlanState::Executing
-        | PlanState::AwaitingReview { .. }
-        | PlanState::Stalled { .. } => None,
     }
 }
 
@@ -293,7 +282,7 @@ impl PlanStatusView {
             failed_steps_omitted,
             next_stall_at: status.next_stall_at.map(super::at),
             reason,
-            completed_at: ended_at(&head.state).map(super::at),
+            completed_at: head.ended_at().map(super::at),
             truncated: cut,
             more: cut.then_some(MORE),
         }

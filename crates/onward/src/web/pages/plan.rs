@@ -157,7 +157,7 @@ pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
         failed: head.counts.failed,
         created: RelativeTime::new(sheet.created_at, now),
         updated: RelativeTime::new(sheet.updated_at, now),
-        ended: ended_at(&head.state).map(|at| RelativeTime::new(at, now)),
+        ended: head.ended_at().map(|at| RelativeTime::new(at, now)),
         session: head
             .last_session
             .as_ref()
@@ -199,17 +199,6 @@ fn stall(status: &Status, working: &[StepLine], now: Timestamp) -> Option<Stall>
         more: status.stalled.len() >= limit,
         marked,
     })
-}
-
-/// When the plan ended, if it has.
-fn ended_at(state: &PlanState) -> Option<Timestamp> {
-    match state {
-        PlanState::Completed { ended_at } | PlanState::Failed { ended_at, .. } => Some(*ended_at),
-        PlanState::Planning
-        | PlanState::Executing
-        | PlanState::AwaitingReview { .. }
-        | PlanState::Stalled { .. } => None,
-    }
 }
 
 /// Drops fractions of a second.

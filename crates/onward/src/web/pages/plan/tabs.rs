@@ -8,7 +8,7 @@ use onward_engine::status::Status;
 use onward_engine::{Extraction, StepLine, ToolCall};
 use serde_json::Value;
 
-use super::{TabLink, ended_at, step_name};
+use super::{TabLink, step_name};
 use crate::output::format;
 use crate::web::pages::format::{Badge, RelativeTime, multiline, one_line};
 use crate::web::pages::markdown_html::{self, MarkdownHtml};
@@ -195,7 +195,7 @@ async fn steps(visit: &Visit, status: &Status) -> Result<Steps, PageError> {
     // Between two steps, the number of finished steps approximates the current step.
     let counts = &head.counts;
     let ended = counts.completed + counts.skipped + counts.failed;
-    let current = match (&status.current, ended_at(&head.state)) {
+    let current = match (&status.current, head.ended_at()) {
         (Some(current), _) => current.order,
         (None, None) => ended.saturating_add(1),
         (None, Some(_)) => 0,
@@ -215,7 +215,7 @@ async fn steps(visit: &Visit, status: &Status) -> Result<Steps, PageError> {
     } else {
         let recent = engine.recent_events(&visit.caller, head.id, timeline::MAX_EVENTS);
         // The timeline of a finished plan ends with the plan.
-        let until = ended_at(&head.state).unwrap_or(now);
+        let until = head.ended_at().unwrap_or(now);
         timeline::draw(&page.steps, &recent.await?, status.sheet.created_at, until)
     };
     Ok(Steps {
