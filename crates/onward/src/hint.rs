@@ -40,7 +40,7 @@ const HOOKS: &str = "the hooks of your agent";
 const SHOW: &str = "`onward plan show PLAN`";
 const PLAN_PAGE: &str = "the plan's page";
 
-static USE_CASES: [UseCase; 10] = [
+static USE_CASES: [UseCase; 11] = [
     UseCase {
         name: "get_plan_status",
         all: TOOL,
@@ -104,6 +104,14 @@ static USE_CASES: [UseCase; 10] = [
         route: "`POST /api/v1/plans/{planId}/context`",
         command: SHOW,
         page: PLAN_PAGE,
+    },
+    UseCase {
+        name: "get_artifact",
+        all: TOOL,
+        core: TOOL,
+        route: "`GET /api/v1/artifacts/{artifactId}`",
+        command: "`onward export PLAN`",
+        page: "the artifact's page",
     },
     UseCase {
         name: "search_sources",

@@ -50,6 +50,8 @@ use crate::extraction::Extractor;
 use crate::hint::{self, Interface};
 use crate::wire::notice;
 
+#[cfg(test)]
+pub(crate) use bound::MORE;
 pub(crate) use error::ToolError;
 use in_flight::InFlight;
 
@@ -69,6 +71,14 @@ impl ToolContext {
     /// A hint in the terms of the caller's interface.
     pub(crate) fn render_hint(&self, hint: &str) -> String {
         hint::render(hint, self.interface, self.base_url.as_deref())
+    }
+
+    /// Limits a response to this many characters, and renders its hint for the rest.
+    fn limit(&self, response: &mut Value, max_chars: usize) {
+        bound::fit(response, max_chars);
+        if let Some(Value::String(more)) = response.get_mut("more") {
+            *more = self.render_hint(more);
+        }
     }
 }
 
@@ -326,12 +336,14 @@ impl Call {
     }
 
     /// Limits the size of a response that another module built.
-    pub(crate) fn bound(&self, outcome: Result<Value, ToolError>) -> Result<Value, ToolError> {
-        let max_chars = max_chars(&self.arguments, MAX_CHARS);
-        outcome.map(|mut response| {
-            bound::fit(&mut response, max_chars);
-            response
-        })
+    pub(crate) fn bound(
+        &self,
+        context: &ToolContext,
+        outcome: Result<Value, ToolError>,
+    ) -> Result<Value, ToolError> {
+        let mut response = outcome?;
+        context.limit(&mut response, max_chars(&self.arguments, MAX_CHARS));
+        Ok(response)
     }
 
     /// Executes the call in a separate task, so that it completes even if the client disconnects.
@@ -440,10 +452,7 @@ fn run<S: Spec>(context: ToolContext, caller: Caller, arguments: Arc<Value>) -> 
         if S::HAS_NOTICE {
             notice::add(&mut output);
         }
-        bound::fit(&mut output, max_chars);
-        if let Some(Value::String(more)) = output.get_mut("more") {
-            *more = context.render_hint(more);
-        }
+        context.limit(&mut output, max_chars);
         Ok(output)
     })
 }

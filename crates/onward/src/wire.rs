@@ -34,6 +34,15 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 
+/// The texts that name the call for what a response omits.
+#[cfg(test)]
+pub(crate) const MORE: [&str; 4] = [
+    context::MORE,
+    excerpt::WHOLE_TEXT,
+    plan::WHOLE_QUESTION,
+    step::MORE,
+];
+
 fn at(time: Timestamp) -> String {
     time.to_string()
 }

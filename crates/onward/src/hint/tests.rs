@@ -12,7 +12,7 @@ use onward_core::{Code, PlanStatus, Refusal, Role, StepStatus};
 use onward_engine::Error;
 
 use super::{Interface, ToolSet, USE_CASES, render};
-use crate::{tools, web};
+use crate::{tools, web, wire};
 
 const INTERFACES: [Interface; 5] = [
     Interface::Mcp(ToolSet::All),
@@ -105,6 +105,8 @@ fn hints() -> Vec<String> {
     errors.extend(kinds.map(not_found));
     let mut hints: Vec<String> = errors.iter().map(|error| error.hint().to_owned()).collect();
     hints.push(tools::ToolError::internal("x").hint);
+    hints.extend(wire::MORE.map(str::to_owned));
+    hints.push(tools::MORE.to_owned());
     hints
 }
 

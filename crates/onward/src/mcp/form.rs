@@ -109,7 +109,7 @@ pub(super) async fn call(
     if let Some(sealed) = request.request_state {
         let answers = request.input_responses.unwrap_or_default();
         let outcome = resume(setup, caller, &sealed, &binding, answers).await;
-        let outcome = call.bound(outcome);
+        let outcome = call.bound(&setup.tool_context, outcome);
         call.log(&setup.tool_context, caller, &outcome);
         return result(setup, outcome).into();
     }
@@ -130,7 +130,7 @@ pub(super) async fn call(
             None => (Ok(review), None),
         },
     };
-    let outcome = call.bound(outcome);
+    let outcome = call.bound(&setup.tool_context, outcome);
     call.log(&setup.tool_context, caller, &outcome);
     match state.and_then(|state| input_required(setup, &state, &binding, message)) {
         Some(input_required) => input_required.into(),

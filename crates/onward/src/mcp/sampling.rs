@@ -94,7 +94,7 @@ pub(super) async fn call(
             Err(error) => Err(error),
         },
     };
-    let outcome = call.bound(outcome);
+    let outcome = call.bound(&setup.tool_context, outcome);
     call.log(&setup.tool_context, caller, &outcome);
     result(setup, outcome).into()
 }

@@ -17,7 +17,7 @@ const MIN_TEXT: usize = 80;
 const MAX_KEY: usize = 200;
 
 /// How to get what was cut.
-pub(crate) const MORE: &str = "`maxChars` up to 40000 returns more; `get_research_context` with \
+pub(crate) const MORE: &str = "`maxChars` up to 40000 returns more; {get_research_context} with \
     `stepId`, `part` and `offset` returns a whole text";
 
 /// Limits a response to this many characters of JSON.

@@ -11,7 +11,7 @@ use onward_engine::context::DEFAULT_CHARS;
 use onward_engine::error::KEPT;
 use serde_json::{Map, Value, json};
 
-use super::{ToolContext, bound};
+use super::ToolContext;
 use crate::wire::error::ErrorBody;
 use crate::wire::excerpt;
 
@@ -80,7 +80,7 @@ impl ToolError {
         let body = ErrorBody::new(self.code, &self.message, &hint, self.details.as_ref());
         let mut json = serde_json::to_value(body).unwrap_or_default();
         if let Some(error) = json.get_mut("error") {
-            bound::fit(error, DEFAULT_CHARS);
+            context.limit(error, DEFAULT_CHARS);
         }
         json
     }

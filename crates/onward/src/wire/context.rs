@@ -238,8 +238,8 @@ pub(crate) struct PlanContext {
 }
 
 /// How to get what a context cuts.
-const MORE: &str = "`maxChars` up to 40000 returns more; `get_research_context` with `stepId`, \
-    `part` and `offset` returns a whole text, `get_artifact` a whole artifact or output";
+pub(super) const MORE: &str = "`maxChars` up to 40000 returns more; {get_research_context} with `stepId`, \
+    `part` and `offset` returns a whole text, {get_artifact} a whole artifact or output";
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

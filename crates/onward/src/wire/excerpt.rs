@@ -11,7 +11,7 @@ pub(crate) const MAX_IDS: usize = 50;
 
 /// How to get a text that is cut.
 pub(super) const WHOLE_TEXT: &str =
-    "`get_research_context` with `stepId`, `part` and `offset` returns a whole text";
+    "{get_research_context} with `stepId`, `part` and `offset` returns a whole text";
 
 /// The beginning of a text. Sets `cut` if the text is longer.
 pub(super) fn summary(text: &str, cut: &mut bool) -> String {

@@ -35,7 +35,8 @@ pub(crate) enum NextStep {
         claim_token: String,
         stall_threshold_ms: u64,
         total_steps: u32,
-        progress: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        progress: Option<u32>,
         /// What the result decides, one line per branch.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         branches: Vec<String>,
@@ -218,8 +219,11 @@ impl NextStep {
         self
     }
 
-    /// Removes the plan's id, inside a response that has it.
+    /// Removes the plan's id and progress, inside a response that has them.
     pub(super) fn without_plan(mut self) -> Self {
+        if let NextStep::StepStarted { progress, .. } = &mut self {
+            *progress = None;
+        }
         match &mut self {
             NextStep::StepStarted { plan_id, .. }
             | NextStep::PlanComplete { plan_id, .. }
@@ -244,7 +248,7 @@ impl NextStep {
             claim_token: assigned.token.as_str().to_owned(),
             stall_threshold_ms: super::ms(assigned.stall_threshold),
             total_steps: assigned.total,
-            progress: assigned.progress,
+            progress: Some(assigned.progress),
             branches: branches.iter().map(branch_line).collect(),
             feedback: feedback.clone(),
             held: Held::list(&assigned.held),

@@ -11,6 +11,10 @@ use serde::Serialize;
 use super::excerpt::{self, MAX_IDS, is_false, is_zero};
 use super::step::{CurrentStep, MORE, StalledStepView, Step};
 
+/// How to get a question that is cut.
+pub(super) const WHOLE_QUESTION: &str =
+    "{get_research_context} returns the whole `researchQuestion`";
+
 /// Plans, most recently changed first.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -48,7 +52,7 @@ impl Plans {
             plans: plans.collect(),
             next_cursor: None,
             truncated: cut,
-            more: cut.then_some("`get_research_context` returns the whole `researchQuestion`"),
+            more: cut.then_some(WHOLE_QUESTION),
         }
     }
 

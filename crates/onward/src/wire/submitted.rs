@@ -11,8 +11,8 @@ use super::branch::TakenBranch;
 use super::next::NextStep;
 use crate::hint::Interface;
 
-/// With a claimed `nextStep`, the response has neither the step's id, which the call names, nor
-/// `progress`, which is in `nextStep`; and `nextStep` does not repeat the plan's id.
+/// With a claimed `nextStep`, the response omits the step's id, which the call names; and `nextStep`
+/// does not repeat the plan's id and progress.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubmittedResult {
@@ -21,8 +21,7 @@ pub(crate) struct SubmittedResult {
     step_status: &'static str,
     plan_id: String,
     plan_status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    progress: Option<u32>,
+    progress: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     branches: Vec<BranchEvaluation>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +69,7 @@ impl SubmittedResult {
             step_status: StepStatus::Completed.as_str(),
             plan_id: submitted.plan.to_string(),
             plan_status: submitted.plan_status.as_str(),
-            progress: is_alone.then_some(submitted.progress),
+            progress: submitted.progress,
             branches: submitted
                 .verdicts
                 .iter()

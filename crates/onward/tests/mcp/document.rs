@@ -37,7 +37,7 @@ The MCP tools of `onward mcp` and of `/mcp` in `onward serve`. This page is gene
 ## Responses
 
 - A response has no null field and no empty list: what has no value is omitted. A count of zero for `awaitingInput`, `skipped` and `failed`, an `attempt` of 1 in a list and a `stallThresholdMs` of 30 minutes are omitted too.
-- A response does not repeat an id of its call: `get_next_step` and `get_plan_status` return no `planId`. `submit_step_result` with a claimed `nextStep` returns no `stepId`, `progress` and `next`.
+- A response repeats no value: `submit_step_result` with a claimed `nextStep` returns no `stepId`, and its `nextStep` contains neither `planId` nor `progress`.
 - By default a response has fewer than 8,000 characters. Every tool accepts `maxChars`, at most 40,000.
 - Summaries in lists have at most 200 characters. A text that is cut ends with `…`. A list that is cut has a count of the rest, such as `stepsOmitted`, or a `nextCursor`.
 - If anything was cut, `truncated` is true and `more` names the call for the rest. `get_research_context` with `planId`, `stepId`, `part` and `offset` returns a whole text of a step in pages: `{ planId, stepId, content, totalChars, truncated, nextOffset? }`. `part` is `instructions` (default), `resultSummary`, `result`, `stepExecutionReport`, `outputFormattingNotes` or `review`; `offset` is in characters.
