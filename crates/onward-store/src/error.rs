@@ -66,8 +66,14 @@ pub enum Error {
     #[error("the plan was changed concurrently")]
     LostRace,
     /// The database rejected a constraint violation or an invalid statement: a bug in this program.
-    #[error("the database rejected a statement: {0}")]
-    Refused(String),
+    #[error("the database rejected a statement: {why}")]
+    Refused {
+        /// What was rejected.
+        why: String,
+        /// The error of the driver.
+        #[source]
+        source: Option<Source>,
+    },
     /// The address cannot be used as a database.
     #[error("cannot use database `{address}`: {why}")]
     Address {
@@ -114,6 +120,14 @@ impl Error {
         }
     }
 
+    /// A permanent error that only a fault of this program explains.
+    pub fn refused(why: impl Into<String>) -> Self {
+        Error::Refused {
+            why: why.into(),
+            source: None,
+        }
+    }
+
     /// The same error after a commit whose outcome is not known.
     pub(crate) fn after_commit(mut self) -> Self {
         if let Error::Unavailable {
@@ -130,7 +144,7 @@ impl Error {
         mut self,
         cause: impl std::error::Error + Send + Sync + 'static,
     ) -> Self {
-        if let Error::Unavailable { source, .. } = &mut self {
+        if let Error::Unavailable { source, .. } | Error::Refused { source, .. } = &mut self {
             *source = Some(Arc::new(cause));
         }
         self
@@ -158,7 +172,9 @@ impl Error {
             Error::Newer { .. } => "use the newer version of `onward` that created this database",
             Error::Older { .. } => "run `onward migrate` to update the schema",
             Error::LostRace => "retry the call",
-            Error::Refused(_) => "run `onward doctor` to check the database, and report this error",
+            Error::Refused { .. } => {
+                "run `onward doctor` to check the database, and report this error"
+            }
             Error::Address { .. } => {
                 "use a path for SQLite, or `postgres://user@host/database` for PostgreSQL"
             }

@@ -110,7 +110,7 @@ impl Statement {
     pub(crate) fn check(&self, affected: u64) -> Result<(), Error> {
         match (self.expect.rows(), self.expect) {
             (Some(expected), Expect::Version) if expected != affected => Err(Error::LostRace),
-            (Some(expected), _) if expected != affected => Err(Error::Refused(format!(
+            (Some(expected), _) if expected != affected => Err(Error::refused(format!(
                 "`{}` affected {affected} rows, expected {expected}",
                 self.query.name()
             ))),

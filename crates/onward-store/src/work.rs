@@ -23,10 +23,9 @@ pub type Running<'t, A, E> = Pin<Box<dyn Future<Output = Result<A, E>> + Send + 
 pub(crate) fn poll_once<A, E: From<Error>>(mut work: Running<'_, A, E>) -> Result<A, E> {
     match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
-        Poll::Pending => Err(Error::Refused(
-            "a transaction awaited something other than the database".to_owned(),
-        )
-        .into()),
+        Poll::Pending => {
+            Err(Error::refused("a transaction awaited something other than the database").into())
+        }
     }
 }
 
@@ -136,7 +135,7 @@ where
         let answer = match (committed, self.answer) {
             (Ok(()), Some(answer)) => answer,
             (Err(why), _) => Err(why.into()),
-            (Ok(()), None) => Err(Error::Refused("a job was never run".to_owned()).into()),
+            (Ok(()), None) => Err(Error::refused("a job was never run").into()),
         };
         if answer.is_ok() {
             for changed in self.changed {

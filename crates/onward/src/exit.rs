@@ -77,7 +77,7 @@ impl From<&store::Error> for Exit {
             | store::Error::LostRace
             | store::Error::Address { .. } => Exit::Unavailable,
             // The database is reachable; its content or the statement is invalid.
-            store::Error::Corrupt(_) | store::Error::Refused(_) | _ => Exit::Failed,
+            store::Error::Corrupt(_) | store::Error::Refused { .. } | _ => Exit::Failed,
         }
     }
 }

@@ -146,8 +146,8 @@ fn created(event: &Event) -> Result<&Created, Error> {
 }
 
 fn not_created() -> Error {
-    Error::Store(onward_store::Error::Refused(
-        "the plan's first event is not its creation".to_owned(),
+    Error::Store(onward_store::Error::refused(
+        "the plan's first event is not its creation",
     ))
 }
 

@@ -355,7 +355,7 @@ pub(crate) async fn replayed_reason(
 }
 
 fn without_review(head: &PlanHead, step: StepId) -> Error {
-    Error::Store(onward_store::Error::Refused(format!(
+    Error::Store(onward_store::Error::refused(format!(
         "plan `{}` is awaiting review, but step `{step}` has no open review",
         head.id
     )))

@@ -278,7 +278,7 @@ pub(crate) async fn replay_commit(
 /// Rebuilds a plan from its audit trail.
 pub(crate) fn replay(entries: &[Entry]) -> Result<Plan, Error> {
     Plan::replay(entries.iter().map(|entry| (&entry.event, entry.at))).map_err(|error| {
-        Error::Store(onward_store::Error::Refused(format!(
+        Error::Store(onward_store::Error::refused(format!(
             "the audit trail does not replay: {error}"
         )))
     })

@@ -60,7 +60,7 @@ impl Applied {
 
 /// A decision that contradicts the loaded facts.
 pub(super) fn inconsistent_decision(error: impl std::fmt::Display) -> Error {
-    Error::Store(onward_store::Error::Refused(format!(
+    Error::Store(onward_store::Error::refused(format!(
         "the decision does not match the loaded facts: {error}"
     )))
 }

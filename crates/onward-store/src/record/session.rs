@@ -38,9 +38,8 @@ impl Sessions<'_> {
         ];
         let mut answers = self.0.ask(questions).await?.into_iter();
         let session = first(answers.next(), session::session)?;
-        let session = session.ok_or_else(|| {
-            Error::Refused("a session that was just written is missing".to_owned())
-        })?;
+        let session =
+            session.ok_or_else(|| Error::refused("a session that was just written is missing"))?;
         Ok((
             session,
             first(answers.next(), session::watched)?,

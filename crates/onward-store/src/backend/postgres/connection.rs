@@ -222,9 +222,7 @@ impl Connection {
         frame: Frame,
     ) -> Result<Vec<Vec<Row>>, State> {
         let Some(pooled) = &mut self.client else {
-            return Err(State::Lost(Error::Refused(
-                "the connection is closed".to_owned(),
-            )));
+            return Err(State::Lost(Error::refused("the connection is closed")));
         };
         let distributed = self.postgres.0.distributed;
         // Unknown unless everything sent here succeeds; then all settings are sent again.

@@ -29,7 +29,7 @@ pub(super) fn of_statement(why: &Driver, what: &str) -> Error {
             in_full(why),
             "check that the PostgreSQL server is running and reachable, then retry the call",
         ),
-        None => Error::Refused(format!("`{what}`: {}", in_full(why))),
+        None => Error::refused(format!("`{what}`: {}", in_full(why))),
     }
 }
 
@@ -145,7 +145,7 @@ fn reported(db_error: &DbError, what: &str) -> Error {
         // A serialization failure, a deadlock or a failed version check; or another transaction has
         // inserted a row with the same key.
         "40001" | "40P01" | "23505" | OUTDATED => return Error::LostRace,
-        WRONG_COUNT => return Error::Refused(db_error.message().to_owned()),
+        WRONG_COUNT => return Error::refused(db_error.message()).caused_by(db_error.clone()),
         "XX001" | "XX002" => {
             return Error::Corrupt(Corrupt {
                 table: "(server)",
@@ -157,14 +157,14 @@ fn reported(db_error: &DbError, what: &str) -> Error {
         _ => {}
     }
     if let Some(hint) = hint(code) {
-        return Error::unavailable(db_error.message(), hint);
+        return Error::unavailable(db_error.message(), hint).caused_by(db_error.clone());
     }
     let mut message = format!("`{what}`: {} ({code})", db_error.message());
     if let Some(more) = db_error.hint() {
         // Writing to a string cannot fail.
         let _ = write!(message, "; {more}");
     }
-    Error::Refused(message)
+    Error::refused(message).caused_by(db_error.clone())
 }
 
 /// Hint for a transient error; `None` for a permanent one.

@@ -39,7 +39,7 @@ impl<'b> Messages<'b> {
             let text = MessageText::new(run, distributed);
             if text.sql.is_empty() {
                 let name = run[0].query.name();
-                return Err(Error::Refused(format!("`{name}` has no text")));
+                return Err(Error::refused(format!("`{name}` has no text")));
             }
             runs.push((run, text));
             statements = rest;

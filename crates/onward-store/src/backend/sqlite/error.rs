@@ -15,7 +15,7 @@ pub(super) fn running(why: Sqlite, what: &'static str) -> Error {
         .and_then(|code| known(code, &message));
     match known {
         Some(error) => error.caused_by(why),
-        None => Error::Refused(format!("`{what}`: {message}")),
+        None => Error::refused(format!("`{what}`: {message}")).caused_by(why),
     }
 }
 

@@ -238,7 +238,7 @@ async fn a_failing_member_does_not_affect_the_others() {
             let is_expected = match &answer {
                 Ok(()) => plan != outdated && plan != invalid,
                 Err(Error::LostRace) => plan == outdated,
-                Err(Error::Refused(why)) => plan == invalid && why.contains("events_check"),
+                Err(Error::Refused { why, .. }) => plan == invalid && why.contains("events_check"),
                 Err(_) => false,
             };
             assert!(is_expected, "{plan}: {answer:?}");

@@ -49,7 +49,7 @@ async fn tenants_are_apart(postgres: &Postgres) {
     let smuggled = Statement::without_tenant(KEY, params!["a", "two", uuid::Uuid::nil()]);
     let why = tx.ask(vec![smuggled]).await.unwrap_err();
     assert!(
-        matches!(&why, Error::Refused(message) if message.contains("row-level security")),
+        matches!(&why, Error::Refused { why: message, .. } if message.contains("row-level security")),
         "{why}"
     );
     rollback(tx);

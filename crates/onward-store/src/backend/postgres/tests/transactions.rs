@@ -18,7 +18,7 @@ async fn rolls_back_on_an_unexpected_row_count() {
     let why = commit(tx).await.unwrap_err();
     let expected = format!("`{}` affected 0 rows, expected 1", RENAME.name());
     assert!(
-        matches!(&why, Error::Refused(message) if *message == expected),
+        matches!(&why, Error::Refused { why: message, .. } if *message == expected),
         "{why}"
     );
     assert_eq!(keys(&postgres, "a").await, 0);
@@ -45,7 +45,7 @@ async fn rolls_back_on_a_value_that_cannot_be_encoded() {
         for statement in [key("one"), bad, key("two")] {
             tx.queue(statement);
         }
-        assert!(matches!(commit(tx).await, Err(Error::Refused(_))));
+        assert!(matches!(commit(tx).await, Err(Error::Refused { .. })));
         assert_eq!(keys(&postgres, "a").await, 0);
     }
 }
@@ -147,7 +147,7 @@ async fn names_the_violated_constraint() {
     tx.queue(statement);
     let why = commit(tx).await.unwrap_err();
     assert!(
-        matches!(&why, Error::Refused(message) if message.contains("events")),
+        matches!(&why, Error::Refused { why: message, .. } if message.contains("events")),
         "{why}"
     );
     let mut tx = begin(&postgres, "a");
@@ -159,7 +159,7 @@ async fn names_the_violated_constraint() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&why, Error::Refused(message) if message.contains("42703")),
+        matches!(&why, Error::Refused { why: message, .. } if message.contains("42703")),
         "{why}"
     );
     rollback(tx);
