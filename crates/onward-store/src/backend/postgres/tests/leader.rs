@@ -30,3 +30,18 @@ async fn renews_its_snapshot_while_waiting_for_the_leader_lock() {
     let led = tokio::time::timeout(Duration::from_secs(20), waiting).await;
     led.expect("the waiting server was woken").unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn rejects_a_server_whose_advisory_locks_have_no_effect() {
+    let url = Cluster::shared().database();
+    let (postgres, _) = open(&url).await;
+    // As on CockroachDB: every session gets the lock.
+    let without_locks = "CREATE SCHEMA no_locks; \
+        CREATE FUNCTION no_locks.pg_try_advisory_lock(bigint) RETURNS boolean \
+            LANGUAGE sql AS 'SELECT true'; \
+        DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = \
+            no_locks, public, pg_catalog', current_database()); END $$";
+    psql(&url, without_locks).unwrap();
+    let led = postgres.lead(Lead::Sweep).await;
+    assert!(matches!(led, Err(Error::Address { .. })));
+}
