@@ -144,7 +144,7 @@ proptest! {
             for step in round.after().steps() {
                 let was = round.before.step(step.id());
                 let Some((was, is)) = was.and_then(claimed_work).zip(claimed_work(step)) else { continue };
-                // Within one claim, whatever the clock.
+                // Within one claim, regardless of the clock.
                 if was.claim == is.claim {
                     prop_assert!(is.last_progress_at >= was.last_progress_at);
                     prop_assert_eq!(is.started_at, was.started_at);
