@@ -390,8 +390,8 @@ CREATE TABLE token_hashes (
 );
 CREATE INDEX token_hashes_by_hash ON token_hashes (hash);
 
--- When the sweep must check which plan. A plan may be checked too early, but never too late. Read
--- across tenants, by `onward_due_until`.
+-- Due times: when the sweep must check each plan. A plan may be checked too early, but never too
+-- late. Read across tenants, by `onward_due_until`.
 CREATE TABLE due (
     tenant_id text NOT NULL,
     plan_id uuid NOT NULL,

@@ -296,8 +296,8 @@ CREATE TABLE token_hashes (
 ) WITHOUT ROWID;
 CREATE INDEX token_hashes_by_hash ON token_hashes (hash);
 
--- When the sweep must check which plan. A plan may be checked too early, but never too late. Read
--- across tenants.
+-- Due times: when the sweep must check each plan. A plan may be checked too early, but never too
+-- late. Read across tenants.
 CREATE TABLE due (
     tenant_id text NOT NULL,
     plan_id blob NOT NULL,
