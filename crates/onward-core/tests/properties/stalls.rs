@@ -64,7 +64,7 @@ proptest! {
                 let events = decide_events(&plan, &sweep, round.now)?;
                 apply(&mut plan, &events, round.now)?;
                 prop_assert_eq!(decide_events(&plan, &sweep, round.now)?, vec![]);
-                // The same stall does not mark a resumed plan again.
+                // The same stall does not immediately mark a resumed plan again.
                 if events.iter().any(|event| matches!(event, Event::PlanStalled { .. })) {
                     let resumed = decide_events(&plan, &Command::ResumePlan, round.now)?;
                     apply(&mut plan, &resumed, round.now)?;
