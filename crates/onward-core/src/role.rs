@@ -38,7 +38,7 @@ pub enum Permission {
     Record,
     /// Decide a review.
     DecideReview,
-    /// Act on a plan as a user: resume it, release a step, close a call.
+    /// Act as a user: resume a plan, change it on the dashboard, close a call, switch loop control.
     Intervene,
     /// Abandon a plan.
     AbandonPlan,
