@@ -45,7 +45,7 @@ def succeeded(action, tool, output):
     """True, False, or None if unknown."""
     start = output.lstrip()
     own = is_read(action, tool) or is_write(action, tool)
-    # A page of a file is a success, whatever text it contains.
+    # A page of a file is a success, regardless of its text.
     if own and start.startswith("[File: "):
         return True
     not_found = start.startswith(("File ", "Directory ")) and " not found" in start

@@ -2,8 +2,8 @@
 //! and the token of a new claim.
 //!
 //! Texts are unchecked; [`decide`](mod@crate::decide) checks them. Orders (`depends_on`,
-//! `after_order`, …) refer to the plan as it is before the command. New steps count on from its last
-//! step, wherever they are inserted: in a plan of 5 steps, the first new step is 6.
+//! `after_order`, …) refer to the plan as it is before the command. New steps are numbered after
+//! its last step, wherever they are inserted: in a plan of 5 steps, the first new step is 6.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -284,7 +284,7 @@ pub enum Modification {
     },
 }
 
-/// Handle the stalls of a plan. Sent by the sweep, or by a handler that detects a stall.
+/// Handle the stalls of a plan. Sent by the sweep or by a handler that detects a stall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HandleStalls {
     /// Overrides the plan's policy.
@@ -358,7 +358,7 @@ pub struct KeepLateResult {
     pub artifact: ArtifactId,
     /// The code of the rejection.
     pub rejection: crate::refusal::Code,
-    /// The attempt that the next accepted result ends, and with it the need for the artifact:
+    /// The attempt whose next accepted result makes the artifact obsolete:
     /// [`correctable_attempt`](crate::decide::keep_late_result::correctable_attempt).
     pub attempt: Option<u32>,
 }

@@ -153,8 +153,8 @@ pub enum Event {
         /// The reason.
         reason: PlanFailure,
     },
-    /// The previous event changed the plan's status and does not name it: the first claim, a review
-    /// request or a decision.
+    /// The previous event changed the plan's status but does not contain it: the first claim, a
+    /// review request or a decision.
     PlanStatusChanged {
         /// The previous status.
         from: PlanStatus,
@@ -447,7 +447,7 @@ impl Event {
         "late_result_kept",
     ];
 
-    /// Whether the event changes the plan. If not, the plan's time of last change stays.
+    /// Whether the event changes the plan. If not, the plan's time of last change is kept.
     pub const fn changes_plan(&self) -> bool {
         !matches!(self, Event::LateResultKept { .. })
     }

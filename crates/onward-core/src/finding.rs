@@ -1,8 +1,8 @@
 //! Findings that trigger notifications: stalls, pending reviews and failed plans.
 //!
-//! Every process derives the same key for the same finding, so it is notified once. A step that
-//! resumes and stalls again is a new finding, because its inactivity starts at another time.
-//! Recipients and channels are decided elsewhere.
+//! Every process derives the same key for the same finding, so only one notification is sent. A
+//! step that resumes and stalls again is a new finding, because its inactivity starts at another
+//! time. Recipients and channels are decided elsewhere.
 
 use std::fmt;
 use std::str::FromStr;

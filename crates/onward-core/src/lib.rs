@@ -2,7 +2,7 @@
 //!
 //! Every function depends only on its arguments. There is no clock (`now` is a parameter), no
 //! randomness (ids and tokens come with the command), no IO and no async code. Any program that
-//! runs agents can use this crate, whatever storage it has.
+//! runs agents can use this crate, with any storage.
 //!
 //! # Detecting stalled steps
 //!

@@ -322,7 +322,8 @@ impl Refusal {
 
 const AWAIT_DECISION: &str = "wait for the user's decision: {review}";
 
-/// Who can act instead of a caller without the permission. A test compares it with the roles.
+/// The hint for a caller without the permission: which roles have it. A test compares it with the
+/// roles.
 fn who_may(permission: Permission) -> &'static str {
     match permission {
         Permission::DecideReview => "the user decides it: {review}",

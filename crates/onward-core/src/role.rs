@@ -1,8 +1,8 @@
 //! Permissions: one table of role × permission.
 //!
-//! Authentication is done in other crates. An agent does not decide reviews, because it would
-//! approve its own work, unless the tenant allows it. The `local` tenant does: there, the agent
-//! passes on the user's decision.
+//! Authentication is done in other crates. By default, agents cannot decide reviews, because an
+//! agent would approve its own work. A tenant can allow it. The `local` tenant does, because there
+//! the agent submits the user's decision.
 
 use std::fmt;
 use std::str::FromStr;
@@ -38,7 +38,7 @@ pub enum Permission {
     Record,
     /// Decide a review.
     DecideReview,
-    /// Act on a plan as a user: resume it, release a step, close a call.
+    /// Act as a user: resume a plan, change it on the dashboard, close a call, switch loop control.
     Intervene,
     /// Abandon a plan.
     AbandonPlan,

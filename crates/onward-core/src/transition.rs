@@ -116,8 +116,8 @@ fn is_plain(step: &Step) -> bool {
     }
 }
 
-/// Too early is harmless, too late is not: a plan that returns to a state in which it can stall is
-/// due immediately.
+/// A check that is too early is harmless; one that is too late is not. Therefore a plan that
+/// returns to a state in which it can stall is due immediately.
 fn next_check(head: &PlanHead, changed: &[StepAfter], events: &[Event], now: Timestamp) -> Due {
     if events.is_empty() {
         return Due::Unchanged;

@@ -38,8 +38,8 @@
 //! `lines` (new lines), `mask` (variable content that is ignored), `input_echo` (output that
 //! repeats its input), `noop`, `poll`, `task` (background tasks), and `intent` with `shell` (the
 //! purpose of a call). `effect` classifies commands in logs without fingerprints. [`escalation`]
-//! defines the reaction to a stall. [`TurnJudge`] combines detector and escalation. [`secret`](crate::secret)
-//! removes secrets from previews.
+//! defines the reaction to a stall. [`TurnJudge`] combines detector and escalation.
+//! [`secret`](crate::secret) removes secrets from previews.
 
 mod bounded_map;
 mod clean;
@@ -85,8 +85,8 @@ pub struct Observation<'a> {
     pub external: ExternalChange,
     /// When the step ended. Needed only to measure waiting for background tasks.
     pub at: Option<Timestamp>,
-    /// Whether the caller detected a running background task. The detector finds the tasks in the
-    /// calls itself.
+    /// Whether the caller detected a running background task. The detector also finds tasks in the
+    /// calls.
     pub background: bool,
 }
 

@@ -60,7 +60,7 @@ impl Watcher {
         self.due_at = due_at;
     }
 
-    /// The last time at which the monitor must not act on something that is inactive since
+    /// The last time at which the monitor must not act on something that has been inactive since
     /// `reference` and whose limit is `limit_at`.
     pub fn deadline(&self, reference: Timestamp, limit_at: Timestamp) -> Timestamp {
         if reference < self.woke_at {

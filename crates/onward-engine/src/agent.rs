@@ -1,4 +1,4 @@
-//! Agents: what their hooks report about sessions, turns and tool calls.
+//! Agents: sessions, turns and tool calls, as reported by hooks.
 
 mod activity;
 mod observed;

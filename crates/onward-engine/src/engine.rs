@@ -89,7 +89,7 @@ impl Engine {
         } = settings;
         let clock = Clock::new(Arc::clone(&environment));
         let prepare: Prepare = {
-            // A caller finds out about the tenant of a file without a connection.
+            // For an SQLite file, the tenant is looked up when the caller is created.
             let is_server = matches!(address, Address::Server(_));
             let tenant = start_unavailable.clone().filter(|_| is_server);
             let clock = clock.clone();

@@ -9,7 +9,7 @@ use onward_core::role::Forbidden;
 use onward_core::{Code, Refusal};
 use onward_store as store;
 
-/// The end of the message of an error that rejects work: the details name the artifact.
+/// Suffix of the message of an error that rejects work. The details contain the artifact's id.
 pub const KEPT: &str = "; work kept as `keptArtifactId`";
 
 fn kept_note(kept: &Option<ArtifactId>) -> &'static str {

@@ -1,7 +1,8 @@
-//! What a database provides: it runs statements in a transaction, and elects a leader.
+//! The interface of a database: it runs statements in a transaction, and elects a leader.
 //!
-//! A backend depends on statements, values and errors only. It knows neither plans nor the meaning
-//! of a statement: which rows to lock, which version to check and what to cache is decided above.
+//! A backend depends on statements, values and errors only. It contains no plan logic and does not
+//! interpret statements: the modules above it decide which rows to lock, which version to check and
+//! what to cache.
 
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
@@ -34,17 +35,17 @@ pub(crate) trait Exec: Send {
     /// The chunks with the nearest sign bits, each with its vector.
     fn nearest<'a>(&'a mut self, search: &'a NearestSearch) -> Response<'a, Vec<Candidate>>;
 
-    /// What the reads of this transaction are based on.
+    /// Isolation of the reads of this transaction.
     fn isolation(&self) -> Isolation;
 
     /// The error after which the transaction cannot continue.
     fn failure(&self) -> Option<&Error>;
 
-    /// How this database writes what statements cannot express in common SQL.
+    /// Syntax that differs between the databases and cannot be written in common SQL.
     fn syntax(&self) -> &'static Syntax;
 }
 
-/// What the reads of a transaction are based on.
+/// Isolation of the reads of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Isolation {
     /// One snapshot, and no other writer until the commit.

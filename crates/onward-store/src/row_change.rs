@@ -10,8 +10,8 @@ pub(crate) struct RowChange {
     /// The columns of the parameters. The first one is the key of the row, after the tenant.
     pub(crate) columns: &'static [(&'static str, Type)],
     pub(crate) effect: Effect,
-    /// How many of them a transition may contain that is batched with others. Every number of rows
-    /// is a separate statement text, so transitions with rare changes are not batched.
+    /// Maximum number of these changes in a transition that is batched with others. Every number of
+    /// rows is a separate statement text, so transitions with rare changes are not batched.
     pub(crate) most_in_batch: usize,
 }
 
@@ -24,8 +24,8 @@ pub(crate) enum Type {
     Text,
 }
 
-/// What a change does. Expressions refer to the parameters as columns of `new`, and to the existing
-/// row by the name of its table.
+/// The kind of a change. Expressions refer to the parameters as columns of `new`, and to the
+/// existing row by the name of its table.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Sets all columns of an existing row except the key and the version.
@@ -37,7 +37,7 @@ pub(crate) enum Effect {
     },
     /// Inserts a row.
     Insert {
-        /// What happens if there is one with this key; otherwise that is an error.
+        /// The action if a row with this key exists. If empty, that is an error.
         on_conflict: &'static str,
         /// The insert is unnecessary if this expression is true. An optimisation: the last
         /// parameter is used only here, and a backend may leave out both.

@@ -2,7 +2,7 @@
 //!
 //! A [`Store`] is a handle; clones share one database. When [`Store::write`] returns `Ok`, the
 //! change is on disk. If another caller changed the plan between load and commit, the store runs
-//! the closure again from the start, so the closure must depend only on what it reads.
+//! the closure again from the start, so the closure must depend only on the data it reads.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -28,7 +28,7 @@ use crate::value::params;
 use crate::vector_index::{Indexed, Many, Pgvector};
 use crate::work::{Running, gone, poll_once, send};
 
-/// Number of changes a subscriber may lag behind before it loses the oldest ones.
+/// Number of changes that are buffered for a subscriber. A slower subscriber loses the oldest ones.
 const BEHIND: usize = 1024;
 
 /// Number of retries after lost races before a call fails with [`Error::LostRace`].
@@ -543,7 +543,7 @@ pub async fn schema(address: &Address) -> Result<(i64, i64), Error> {
     }
 }
 
-/// Puts a backup in the place of an SQLite database. Other processes that use the database open the
+/// Replaces an SQLite database with a backup. Other processes that use the database open the
 /// restored one with their next call. Returns the new path of the previous database, if there was
 /// one; `stamp` is part of it.
 pub async fn restore(

@@ -169,7 +169,7 @@ impl Tx {
     }
 
     /// Whether the database rejected a statement because of a concurrent change. Then the work is
-    /// repeated, whatever it returned.
+    /// repeated, regardless of its result.
     pub(crate) fn lost_race(&self) -> bool {
         matches!(self.exec.failure(), Some(Error::LostRace))
     }

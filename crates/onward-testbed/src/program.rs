@@ -12,8 +12,8 @@ use crate::{Database, TIMEOUT, TestDir};
 /// The file with the standard error output of servers.
 pub(crate) const LOG: &str = "stderr";
 
-/// A binary and the surroundings in which a test runs it. The environment contains only what the
-/// test sets.
+/// A binary, and the directory and environment in which a test runs it. The environment contains
+/// only what the test sets.
 #[derive(Debug)]
 pub struct Program {
     /// The home directory, with `onward.toml` and the SQLite file.

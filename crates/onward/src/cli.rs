@@ -236,7 +236,7 @@ fn build_runtime(mut runtime: Builder) -> Result<Runtime> {
     })
 }
 
-/// Runs a command, then closes the database that it opened, also after an error.
+/// Runs a command, then closes the database that it opened, even after an error.
 fn run_on(runtime: Builder, cx: Context, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
     build_runtime(runtime)?.block_on(async {
         let result = command(&cx).await;

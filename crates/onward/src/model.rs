@@ -18,7 +18,7 @@ use crate::config::ApiKey;
 
 /// The delay before the first retry. It doubles with each retry.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
-/// The maximum delay, also for `Retry-After`.
+/// The maximum delay, including for `Retry-After`.
 const MAX_BACKOFF: Duration = Duration::from_secs(20);
 /// The maximum response size in bytes.
 const MAX_RESPONSE: usize = 64 * 1024 * 1024;

@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 
-/// The texts that name the call for what a response omits.
+/// The hints that name the call for the omitted part of a response.
 #[cfg(test)]
 pub(crate) const MORE: [&str; 4] = [
     context::MORE,

@@ -1,6 +1,6 @@
-//! What an agent needs beside an assigned step: its branches, the feedback that reviewers left
-//! before it, and the other steps that the session holds. Here from a plan in memory; a server
-//! reads the same from a few rows.
+//! Context of an assigned step: its branches, the reviewers' feedback on earlier steps, and the
+//! other steps that the session holds. This module computes it from a plan in memory; a server
+//! reads the same data from a few rows.
 
 use super::Plan;
 use crate::branch::{Action, Branch};

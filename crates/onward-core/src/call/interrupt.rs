@@ -116,7 +116,7 @@ pub fn calls_to_interrupt<B: Ord>(
         .collect()
 }
 
-/// What the interrupted calls of a batch have in common.
+/// Data shared by the interrupted calls of a batch.
 #[derive(Default)]
 struct BatchState {
     /// The owner of at least one call is dead.

@@ -1,8 +1,8 @@
 //! Messages about interrupted calls, for the model and for the operator.
 //!
-//! The model gets only what it can act on; the operator gets all details. The text for the model
-//! depends only on cause and timeout, so that prompt caches stay valid. No message claims that the
-//! call succeeded or that a user cancelled it.
+//! The model gets only information that it can act on; the operator gets all details. The text for
+//! the model depends only on cause and timeout, so that prompt caches stay valid. No message claims
+//! that the call succeeded or that a user cancelled it.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The static type of a condition, as far as its source determines it.
 //!
 //! Most types depend on the result. A new condition is rejected only if it is never a boolean: then
-//! it is never true, whatever the result is.
+//! it is never true for any result.
 
 use super::tree::{Binary, Comprehension, Expr, Function, Node};
 
@@ -10,7 +10,7 @@ const TEXT: &str = "a text";
 const LIST: &str = "a list";
 const OBJECT: &str = "an object";
 
-/// What the node is instead of a boolean. `None` if it may be a boolean.
+/// The type of a node that is never a boolean. `None` if it may be a boolean.
 pub(super) fn never_boolean(node: &Node) -> Option<&'static str> {
     match &node.expr {
         Expr::Null => Some("null"),

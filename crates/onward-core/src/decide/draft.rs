@@ -1,8 +1,8 @@
 //! Collects the events of one command. The head is updated with each event, so that the next
 //! decision is based on it.
 //!
-//! Every change of the plan's status has an entry with the previous and the new status: an event of
-//! its own, or `PlanStatusChanged` after the event that changed it.
+//! Every change of the plan's status is recorded with the previous and the new status: by the event
+//! that changes it, or by `PlanStatusChanged` after an event that does not contain them.
 
 use crate::event::Event;
 use crate::plan::{PlanFailure, PlanHead, PlanStatus};
@@ -31,7 +31,7 @@ impl Draft {
         &self.head
     }
 
-    /// Adds an event, and the change of the plan's status if the event does not name it. Rejects
+    /// Adds an event, and the change of the plan's status if the event does not contain it. Rejects
     /// an illegal transition of the plan.
     pub(super) fn push(&mut self, event: Event) -> Result<(), Refusal> {
         let from = self.head.status();

@@ -2,9 +2,9 @@
 //! does.
 //!
 //! A stall (step, attempt, reference time) marks the plan once, so that one dead agent does not
-//! repeatedly stop another that is still working. If the plan was resumed and no agent works on it,
-//! the same stall marks it again: every step in progress is stalled, and the plan has not changed for
-//! the step's threshold.
+//! repeatedly stop another that is still working. The same stall marks a resumed plan again if no
+//! agent works on it: every step in progress is stalled, and the plan has not changed for the
+//! duration of the step's threshold.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Facts<'_> {
         )
     }
 
-    /// The last instant before inactivity since `reference` has an effect.
+    /// The last instant at which inactivity since `reference` has no effect.
     fn deadline(&self, reference: Timestamp, at: Timestamp) -> Timestamp {
         self.watcher
             .map_or(at, |watcher| watcher.deadline(reference, at))
@@ -136,7 +136,7 @@ fn is_marked(step: &Step) -> bool {
         .is_some_and(|work| work.stall_marked == Some(step.timestamp().reference()))
 }
 
-/// Whether no agent works on the plan since the step's threshold.
+/// Whether no agent has worked on the plan for the duration of the step's threshold.
 fn is_idle(
     facts: &Facts<'_>,
     command: &HandleStalls,

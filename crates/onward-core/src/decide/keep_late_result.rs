@@ -2,8 +2,8 @@
 //! command is allowed in every status. [`Command::late_result`](crate::Command::late_result)
 //! returns the content to store.
 //!
-//! The holder of a claim whose input was invalid corrects it and submits again. The step remembers
-//! the artifact until then; the accepted result supersedes it.
+//! If the input was invalid, the holder of the claim can correct it and submit again. Until then,
+//! the step refers to the artifact; the accepted result supersedes it.
 
 use crate::command::KeepLateResult;
 use crate::event::Event;

@@ -1,9 +1,8 @@
 //! Records activity on a step, which restarts its stall threshold.
 //!
 //! A progress report is always recorded, resumes a stalled plan, delivers changed instructions and
-//! may be rejected. Other activity
-//! (data written for the step, an active session) is recorded at intervals, resumes nothing and is
-//! ignored if it does not apply.
+//! may be rejected. Other activity (data written for the step, an active session) is recorded at
+//! intervals, resumes nothing and is ignored if it does not apply.
 
 use super::check::Check;
 use super::claim::{self, ClaimStatus};

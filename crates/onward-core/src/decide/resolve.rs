@@ -1,7 +1,7 @@
 //! Resolves an author's input (orders, CEL source) to a plan's data (ids, parsed conditions).
 //!
-//! Orders refer to the plan before the insertion, whatever its position. New steps count on from the
-//! last existing step: in a plan of 5 steps, the first new step is 6.
+//! Orders refer to the plan before the insertion, regardless of the insertion point. New steps are
+//! numbered after the last existing step: in a plan of 5 steps, the first new step is 6.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -165,8 +165,8 @@ impl Step {
         Ok(change)
     }
 
-    /// Refers to the artifact of an invalid result, if the attempt is still the current one. Not
-    /// activity: the step's time does not change.
+    /// Stores a reference to the artifact of an invalid result, if its attempt is still the current
+    /// one. This is not activity: `updated_at` does not change.
     fn apply_kept(&mut self, artifact: ArtifactId, attempt: Option<u32>) -> StepChange {
         match &mut self.state {
             StepState::InProgress(work) | StepState::AwaitingInput { work, .. }

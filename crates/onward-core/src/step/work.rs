@@ -13,8 +13,8 @@ pub struct Work {
     pub started_at: Timestamp,
     /// The last activity since then.
     pub last_progress_at: Option<Timestamp>,
-    /// The reference time of the stall that the plan was marked for. Each stall marks the plan
-    /// once.
+    /// The reference time of the stall that the plan was marked for. The same stall marks the plan
+    /// again only if no agent works on it.
     pub stall_marked: Option<Timestamp>,
     /// A change of the instructions that is not yet delivered to the agent.
     pub undelivered: Option<Undelivered>,

@@ -20,7 +20,7 @@ pub(crate) struct InputWords<'a> {
 
 impl<'a> InputWords<'a> {
     /// The words of a call's tool and input. `None` if the input is too long: then words in the
-    /// output are not an echo. An error quotes its input whatever the length.
+    /// output are not an echo. An error quotes its input at any length.
     pub(crate) fn from_call(call: &Call<'a>) -> Option<Self> {
         let length: usize = input_texts(call.input).map(str::len).sum();
         if length > MAX_INPUT && call.ok != Some(false) {

@@ -71,12 +71,12 @@ pub struct Parts {
     pub echoes: bool,
     /// A new error is progress; a repeated error is not.
     pub errors: bool,
-    /// No-ops are idle, whatever their output.
+    /// No-ops are idle, regardless of their output.
     pub no_ops: bool,
     /// A repeated call with advancing output is progress; waiting for a background task is measured
     /// by time.
     pub polling: bool,
-    /// A new successful edit is progress, whatever its output.
+    /// A new successful edit is progress, regardless of its output.
     pub edits: bool,
     /// A repeated edit is not progress, even if the external state changes.
     pub repeats: bool,

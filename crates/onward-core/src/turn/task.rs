@@ -7,9 +7,9 @@
 //!
 //! Not every agent reports the end of a task, and a server never ends. So a task counts as running
 //! only for a limited time after its last report: [`WAIT_PER_STEP`] per idle step of the threshold,
-//! or, without timestamps, twice as many steps as the threshold, because waiting counts half then.
-//! Reports are recognized only where agents place them, so that a file that mentions a task is not
-//! a report.
+//! or, without timestamps, twice as many steps as the threshold, because each wait then counts
+//! half. Reports are recognized only where agents place them, so that a file that mentions a task
+//! is not a report.
 
 use serde_json::Value;
 
@@ -139,7 +139,7 @@ fn started(output: &str) -> Option<&str> {
     let mut head = output.lines().take(REPORT_LINES);
     let first = head.next()?;
     if let Some(sent) = first.strip_prefix("Command ") {
-        // Claude Code: `running in background with ID: b1`, also for a command that timed out.
+        // Claude Code: `running in background with ID: b1`, even for a command that timed out.
         let (before, after) = sent.split_once("with ID: ").or_else(|| {
             // Gemini: `moved to background (PID: 7)`.
             sent.split_once("(PID: ")

@@ -64,7 +64,7 @@ proptest! {
                 let events = decide_events(&plan, &sweep, round.now)?;
                 apply(&mut plan, &events, round.now)?;
                 prop_assert_eq!(decide_events(&plan, &sweep, round.now)?, vec![]);
-                // The same stall does not mark a resumed plan again.
+                // The same stall does not immediately mark a resumed plan again.
                 if events.iter().any(|event| matches!(event, Event::PlanStalled { .. })) {
                     let resumed = decide_events(&plan, &Command::ResumePlan, round.now)?;
                     apply(&mut plan, &resumed, round.now)?;
@@ -144,7 +144,7 @@ proptest! {
             for step in round.after().steps() {
                 let was = round.before.step(step.id());
                 let Some((was, is)) = was.and_then(claimed_work).zip(claimed_work(step)) else { continue };
-                // Within one claim, whatever the clock.
+                // Within one claim, regardless of the clock.
                 if was.claim == is.claim {
                     prop_assert!(is.last_progress_at >= was.last_progress_at);
                     prop_assert_eq!(is.started_at, was.started_at);

@@ -97,7 +97,7 @@ fn records_all_outputs_of_a_step() {
     let both = read("a", &sentence(1)).and(read("b", &sentence(2)));
     assert_eq!(harness.progress(&both), LEARNED);
     assert_eq!(harness.observe(&read("b", &sentence(2))), idle(1));
-    // Also if the external state changed, or if that is unknown.
+    // Even if the external state changed, or if that is unknown.
     harness.observe(&read("c", &sentence(3)).changed());
     harness.observe(&read("d", &sentence(4)).external(ExternalChange::TimedOut));
     assert_eq!(harness.observe(&read("c", &sentence(3))), idle(1));

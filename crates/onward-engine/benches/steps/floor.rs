@@ -1,8 +1,8 @@
 //! The floor: the database's own throughput, without reads, decisions or checks.
 //!
 //! SQLite has two floors: small rows (one UPDATE and two INSERTs into minimal tables), and the same
-//! rows as the engine, in its own tables. The first shows what the file can do, the second what the
-//! engine adds to its writes.
+//! rows as the engine, in its own tables. The first shows the maximum throughput of the file, the
+//! second the overhead of the engine.
 
 use std::io::Write;
 use std::path::Path;

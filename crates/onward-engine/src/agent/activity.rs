@@ -1,10 +1,10 @@
-//! Activity of a session as a sign of life for the steps that the session holds.
+//! Session activity, which counts as activity on the steps that the session holds.
 //!
 //! Every event that hooks, the proxy or a harness report for a session restarts the stall threshold
 //! of its steps in progress. The core limits how often this is recorded; between the records, an
 //! event costs one index lookup. A step belongs to a session if the agent passed the session's id
-//! when it claimed the step, or if a hook or the proxy saw the claim in the result of a call: most
-//! agents do not know the id that their hooks report.
+//! when it claimed the step, or if a hook or the proxy found the claim in the result of a call:
+//! most agents do not know the id that their hooks report.
 
 use onward_core::command::ReportProgress;
 use onward_core::event::ProgressSource;
@@ -62,8 +62,8 @@ pub(super) async fn is_due(
 }
 
 /// The steps of a session whose last recorded activity is old enough to record the next one. The
-/// core checks this again. A step claimed without the session's id is found by the claim that was
-/// seen, and needs its token.
+/// core checks this again. A step claimed without the session's id is found by the claim in the
+/// result of a call; its token must match.
 async fn due_steps(
     tx: &mut Tx,
     session: &str,

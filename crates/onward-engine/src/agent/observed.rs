@@ -1,4 +1,4 @@
-//! What hooks report: the source of an event, and the steps and calls of an agent.
+//! Data that hooks report: the source of an event, and the steps and calls of an agent.
 
 use onward_core::PlanId;
 use onward_core::turn::{Call, JudgedStep};

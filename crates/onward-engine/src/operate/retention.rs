@@ -32,7 +32,7 @@ pub struct Retention {
     pub sessions: Option<Duration>,
 }
 
-/// What a run deleted.
+/// Result of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RetentionReport {
     /// Plans, with their audit trails.

@@ -2,8 +2,8 @@
 //! timed out, and sleeps until the next deadline.
 //!
 //! Deadlines are in two narrow tables. A plan or session may be checked too early, never too late.
-//! One process per database sweeps. A sweep that has just started, or that slept past its deadline,
-//! spares steps and calls whose inactivity began earlier for one grace period; see [`Watcher`].
+//! One process per database sweeps. After a start, or after a sleep past its deadline, the sweep
+//! gives steps and calls that were already inactive one grace period; see [`Watcher`].
 
 use std::sync::Arc;
 use std::time::Duration;

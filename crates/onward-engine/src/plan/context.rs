@@ -63,7 +63,7 @@ impl Engine {
         caller.allow(Permission::Read)?;
         let budget_chars = budget_chars(max_chars)?;
         let session = sanitize::session(session);
-        // A claim token allows work, so only a caller who may work gets its own ones back.
+        // A claim token allows work, so tokens are returned only to a caller with that permission.
         let holder = session
             .clone()
             .filter(|_| caller.allow(Permission::Work).is_ok());

@@ -50,7 +50,7 @@ pub struct PlanPage {
 }
 
 impl PlanPage {
-    /// The cursor of a page that begins after this plan of the page.
+    /// The cursor of a page that begins after the plan at this index.
     pub fn cursor_after(&self, place: usize) -> Option<PlanCursor> {
         self.plans.get(place).map(cursor)
     }

@@ -2,7 +2,7 @@
 //! the cost, and dropped when no longer needed.
 //!
 //! An index only makes search faster; it finds nothing that a scan would miss. Indexing runs in the
-//! background, and failures are retried. The store decides what an index is and how it is built.
+//! background, and failures are retried. The store defines and builds the indexes.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -255,7 +255,7 @@ async fn reports_invalid_utf8_instead_of_replacing_it(harness: &Harness) {
     check_all(harness, &corruptions).await;
 }
 
-/// Rows that match no state are named, not passed over: a later step is not assigned instead.
+/// A row that matches no state is reported, not skipped: a later step is not assigned instead.
 async fn the_next_step_names_a_row_that_matches_no_state(harness: &Harness) {
     for (column, value) in [
         ("status", "'bogus'"),

@@ -1,5 +1,5 @@
-//! Claim tokens and sessions: who may change a step, who receives it, and which session the audit
-//! trail records.
+//! Claim tokens and sessions: which callers may change a step, which caller receives it, and which
+//! session the audit trail records.
 
 use onward_core::command::{Modification, ModifyPlan};
 use onward_core::event::Decision;

@@ -1,4 +1,4 @@
-//! Notifications: one per finding, sent by one of all servers, and retried only after a failed
+//! Notifications: one per finding, sent by exactly one server, and retried only after a failed
 //! delivery.
 
 use std::time::Duration;

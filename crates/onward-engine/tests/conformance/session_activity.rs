@@ -1,5 +1,5 @@
-//! Activity of a session, as hooks, the proxy and harnesses report it: a sign of life for the steps
-//! that the session holds.
+//! Activity of a session, as hooks, the proxy and harnesses report it: it counts as activity on the
+//! steps that the session holds.
 
 use std::time::Duration;
 
@@ -155,7 +155,7 @@ async fn counts_for_all_steps_of_the_session_and_no_others(harness: &Harness) {
         assert_eq!(harness.last_progress_at(plan).await, Some(harness.now()));
     }
     assert_eq!(harness.last_progress_at(others).await, None);
-    // The end of a session is not a sign of life.
+    // The end of a session does not count as activity.
     let seen_at = harness.now();
     harness.advance(THRESHOLD / 2);
     harness

@@ -1,5 +1,5 @@
-//! What a response shows beside the assigned step: branches, feedback of reviewers, and the other
-//! steps that the session holds.
+//! Additional data in the response that assigns a step: branches, feedback of reviewers, and the
+//! other steps that the session holds.
 
 use onward_core::event::Decision;
 use onward_core::id::SessionId;

@@ -17,7 +17,7 @@ fn runs_as_a_worker_process() {
     run_as_worker(work);
 }
 
-/// Aborts after the fault, also if it occurs in a caller that records nothing, such as the sweeper.
+/// Aborts after the fault, even if it occurs in a caller that records nothing, such as the sweeper.
 async fn abort_after_fault(faults: Faults) {
     while faults.is_pending() {
         tokio::time::sleep(Duration::from_millis(1)).await;

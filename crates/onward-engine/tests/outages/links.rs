@@ -1,5 +1,5 @@
 //! A database path with symbolic links: all processes use one write-ahead log and one set of lock
-//! files, whatever spelling of the path they were given.
+//! files, regardless of the spelling of the path.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -32,7 +32,7 @@ impl Scenario<'_> {
         Ok(())
     }
 
-    /// Finds out from the rows whether the request was executed. Returns true if they cannot tell.
+    /// Determines from the rows whether the request was executed. Returns true if this is unknown.
     async fn resolve_outcome(&mut self, request: &Request) -> Result<bool, String> {
         let mut after = self.model.clone();
         let expected = after.apply(request, self.now(), None);

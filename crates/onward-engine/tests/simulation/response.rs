@@ -1,7 +1,7 @@
 //! Responses of the engine and of the model in a common form, so that they can be compared.
 //!
 //! Values that the model does not predict are cleared: messages of condition errors, `updated_at`,
-//! and what a response shows beside the assigned step. The conformance suite tests these.
+//! and the surroundings of the assigned step. The conformance suite tests these.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ impl Response {
     }
 }
 
-/// Clears what a response shows beside the assigned step.
+/// Clears the surroundings of the assigned step.
 pub(crate) fn clear_surroundings(next: &mut NextStep) {
     match next {
         NextStep::Started(assigned) => {

@@ -9,7 +9,7 @@
 -- Therefore every key begins with `tenant_id`, and no table has a trigger, a CHECK over a whole row
 -- or an SQL-language function. A test over the catalog enforces this.
 
--- The role that every transaction assumes: it cannot bypass row security, whatever the login is.
+-- The role that every transaction assumes: it cannot bypass row security, regardless of the login.
 -- Roles belong to the whole cluster, so servers that start concurrently on two of its databases
 -- create it concurrently; the lock around a migration does not serialize them.
 DO $$
@@ -47,9 +47,9 @@ BEGIN
 END;
 $$;
 
--- Abort a statement that affected another number of rows than required (ONW01), or that was based on
--- an outdated version of a plan (ONW02). They are called only in that case, inside the statement, so
--- that a COMMIT sent with it comes too late.
+-- Abort a statement that affected another number of rows than required (ONW01), or that was based
+-- on an outdated version of a plan (ONW02). They are called inside the statement, so that the
+-- transaction is aborted before a COMMIT in the same pipeline runs.
 CREATE FUNCTION onward_wrong_count(statement text, affected bigint, expected bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -390,8 +390,8 @@ CREATE TABLE token_hashes (
 );
 CREATE INDEX token_hashes_by_hash ON token_hashes (hash);
 
--- When the sweep must check which plan. A plan may be checked too early, but never too late. Read
--- across tenants, by `onward_due_until`.
+-- Due times: when the sweep must check each plan. A plan may be checked too early, but never too
+-- late. Read across tenants, by `onward_due_until`.
 CREATE TABLE due (
     tenant_id text NOT NULL,
     plan_id uuid NOT NULL,
@@ -424,7 +424,7 @@ CREATE INDEX skill_executions_started ON skill_executions
 CREATE INDEX skill_executions_of_plan ON skill_executions
     (tenant_id, plan_id, started_at, execution_id)
     WHERE plan_id IS NOT NULL;
--- Executions as listed and as counted.
+-- For lists and counts of executions.
 CREATE INDEX skill_executions_by_time ON skill_executions (tenant_id, started_at, execution_id);
 CREATE INDEX skill_executions_by_status ON skill_executions (tenant_id, status, ended_at, started_at);
 
@@ -529,9 +529,9 @@ CREATE INDEX directory_plans_of_plan ON directory_plans (tenant_id, plan_id);
 -- The log of agents' tool calls. A call is recorded before its effect begins, and every change to it
 -- is written before it is acknowledged.
 --
--- A call is found by its turn and its position: ids come from models, and may repeat. `stale_at` is the last
--- instant at which it counts as alive without further activity; NULL if it has no time limit. The
--- substitute for a missing result remains next to a result that arrives late.
+-- A call is found by its turn and its position: ids come from models, and may repeat. `stale_at` is
+-- the last instant at which it counts as alive without further activity; NULL if it has no time
+-- limit. A synthetic result remains next to the real result if that arrives late.
 CREATE TABLE session_calls (
     tenant_id text NOT NULL,
     session_id text NOT NULL,
@@ -630,9 +630,10 @@ CREATE TABLE chunks (
 -- has.
 CREATE INDEX chunks_by_word ON chunks USING gin (words);
 
--- One row for every chunk, written and deleted in the same statement as the chunk: the model that embedded it, and the sign bit of each dimension. Narrow,
--- because a search scans all rows of a tenant. A chunk that no model has embedded has an empty
--- `model`; one that its model rejected has an empty sign.
+-- One row for every chunk, written and deleted in the same statement as the chunk: the model that
+-- embedded it, and the sign bit of each dimension. Narrow, because a search scans all rows of a
+-- tenant. A chunk that no model has embedded has an empty `model`; one that its model rejected has
+-- an empty sign.
 CREATE TABLE chunk_signs (
     tenant_id text NOT NULL,
     source_id uuid NOT NULL,
@@ -675,7 +676,7 @@ CREATE TABLE extractions (
 );
 CREATE INDEX extractions_by_artifact ON extractions (tenant_id, artifact_id)
 WHERE artifact_id IS NOT NULL;
--- Those without an artifact are found only by their age.
+-- Extractions without an artifact are found only by their age.
 CREATE INDEX extractions_without_artifact ON extractions (tenant_id, created_at)
 WHERE artifact_id IS NULL;
 

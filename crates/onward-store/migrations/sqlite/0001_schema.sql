@@ -1,6 +1,7 @@
--- The SQLite schema. Differs from PostgreSQL in the names of types, and because only the text of a
--- statement binds it to its tenant here: there is no row security. Triggers protect the audit trail
--- and maintain the indexes of words and signs; PostgreSQL has privileges and statements for that.
+-- The SQLite schema. Differs from PostgreSQL in the names of types, and because there is no row
+-- security: only the text of a statement restricts it to its tenant. Triggers protect the audit
+-- trail and maintain the indexes of words and signs; PostgreSQL has privileges and statements for
+-- that.
 --
 -- Instants and durations are whole milliseconds; ids are 16 bytes; JSON is text, as written. The
 -- CHECKs repeat the rules of the states: a row that matches no valid state cannot be written. They
@@ -295,8 +296,8 @@ CREATE TABLE token_hashes (
 ) WITHOUT ROWID;
 CREATE INDEX token_hashes_by_hash ON token_hashes (hash);
 
--- When the sweep must check which plan. A plan may be checked too early, but never too late. Read
--- across tenants.
+-- Due times: when the sweep must check each plan. A plan may be checked too early, but never too
+-- late. Read across tenants.
 CREATE TABLE due (
     tenant_id text NOT NULL,
     plan_id blob NOT NULL,
@@ -329,7 +330,7 @@ CREATE INDEX skill_executions_started ON skill_executions
 CREATE INDEX skill_executions_of_plan ON skill_executions
     (tenant_id, plan_id, started_at, execution_id)
     WHERE plan_id IS NOT NULL;
--- Executions as listed and as counted.
+-- For lists and counts of executions.
 CREATE INDEX skill_executions_by_time ON skill_executions (tenant_id, started_at, execution_id);
 CREATE INDEX skill_executions_by_status ON skill_executions (tenant_id, status, ended_at, started_at);
 
@@ -434,9 +435,9 @@ CREATE INDEX directory_plans_of_plan ON directory_plans (tenant_id, plan_id);
 -- The log of agents' tool calls. A call is recorded before its effect begins, and every change to it
 -- is written before it is acknowledged.
 --
--- A call is found by its turn and its position: ids come from models, and may repeat. `stale_at` is the last
--- instant at which it counts as alive without further activity; NULL if it has no time limit. The
--- substitute for a missing result remains next to a result that arrives late.
+-- A call is found by its turn and its position: ids come from models, and may repeat. `stale_at` is
+-- the last instant at which it counts as alive without further activity; NULL if it has no time
+-- limit. A synthetic result remains next to the real result if that arrives late.
 CREATE TABLE session_calls (
     tenant_id text NOT NULL,
     session_id text NOT NULL,
@@ -531,8 +532,8 @@ CREATE TABLE chunks (
     UNIQUE (tenant_id, source_id, ordinal)
 );
 
--- Words as normalized by the core, so there is nothing left to fold. The index contains no texts:
--- those are stored with the artifact or output.
+-- Words as normalized by the core, so SQLite does not fold them. The index contains no texts: those
+-- are stored with the artifact or output.
 CREATE VIRTUAL TABLE chunk_words USING fts5(title, body, content = '', contentless_delete = 1,
     tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'");
 
@@ -632,7 +633,7 @@ CREATE TABLE extractions (
 );
 CREATE INDEX extractions_by_artifact ON extractions (tenant_id, artifact_id)
 WHERE artifact_id IS NOT NULL;
--- Those without an artifact are found only by their age.
+-- Extractions without an artifact are found only by their age.
 CREATE INDEX extractions_without_artifact ON extractions (tenant_id, created_at)
 WHERE artifact_id IS NULL;
 

@@ -15,7 +15,7 @@
 //! 3. A transition that writes nothing has no version check, so its result is discarded
 //!    (`Tx::needs_revalidation`), and the work runs again on data from the database.
 //! 4. A transition takes the entry out of the cache, and puts it back, with its events applied,
-//!    after its commit. If the work or the commit fails, the entry is gone, so the second attempt
+//!    after its commit. If the work or the commit fails, the entry is lost, so the second attempt
 //!    reads the database, and no attempt can loop on a stale entry.
 //! 5. If the entry with the events applied is not exactly the committed head, it is dropped.
 //! 6. A commit of this process that changes a plan in any other way evicts its entry.
@@ -282,9 +282,9 @@ pub(crate) struct CacheSession {
     long_trail: Option<(PlanId, Vec<StepId>, u32)>,
 }
 
-/// What a transaction must do to get the whole plan.
+/// How a transaction gets the whole plan.
 pub(crate) enum Lookup {
-    /// Nothing: it is known, or it will not be.
+    /// No action: the plan is loaded, or it is not to be loaded.
     Done,
     /// Replay its audit trail, if that is within the limit, because further transitions are likely.
     Replay(PlanKey, Limit),
@@ -357,7 +357,7 @@ impl CacheSession {
         });
     }
 
-    /// The whole plan, if it is known and is the one that is meant.
+    /// The whole plan, if it is loaded and matches the key.
     pub(crate) fn plan(&self, key: PlanKey) -> Option<&Plan> {
         let plan = &self.plan.as_ref()?.plan;
         let is_meant = match key {
@@ -367,7 +367,7 @@ impl CacheSession {
         is_meant.then_some(plan)
     }
 
-    /// The whole plan, if it is known and has no skill executions, whose output notes are not part
+    /// The whole plan, if it is loaded and has no skill executions, whose output notes are not part
     /// of the audit trail.
     pub(crate) fn plan_without_skills(&self, id: PlanId) -> Option<&Plan> {
         let cached = self.plan.as_ref().filter(|cached| !cached.has_skills)?;

@@ -168,7 +168,7 @@ fn place(behind: Option<PlanCursor>) -> (Timestamp, Uuid) {
 
 fn listed(row: Row) -> Result<Listed, Error> {
     let (sheet, stalled) = plan::sheet_and_stalled(row)?;
-    // A terminal plan is not stalled, whatever the state of its steps when it ended.
+    // A terminal plan is not stalled, regardless of the state of its steps when it ended.
     let stalled = stalled && !sheet.head.status().is_terminal();
     Ok(Listed { sheet, stalled })
 }

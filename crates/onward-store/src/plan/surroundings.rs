@@ -1,5 +1,5 @@
-//! What an agent needs beside an assigned step: its branches, the feedback of reviewers, and the
-//! steps that its session holds. From the plan of the transaction if it is known, otherwise from
+//! Context of an assigned step: its branches, the feedback of reviewers, and the steps that its
+//! session holds. Read from the transaction's copy of the plan if there is one, otherwise from
 //! rows.
 
 use onward_core::apply::{BranchOutline, HeldStep, Surroundings};

@@ -1,9 +1,9 @@
 //! A transition as data: a change of a plan, and the statements that write it, all or none.
 //!
-//! Nothing here reads or sends anything. The caller has computed the new rows. The statement that
-//! updates the plan's row requires the version that the decision is based on, and the primary key
-//! of the audit trail admits each sequence number once, so of two commits based on the same version
-//! of a plan the second one fails.
+//! This module performs no IO. The caller has computed the new rows. The statement that updates the
+//! plan's row requires the version that the decision is based on, and the primary key of the audit
+//! trail admits each sequence number once, so of two commits based on the same version of a plan
+//! the second one fails.
 
 use std::time::Duration;
 
@@ -141,8 +141,8 @@ pub(crate) fn due_time(plan: PlanId, due: Due, quiet: Option<Timestamp>) -> Opti
     })
 }
 
-/// What most transitions do not need: new instructions, dependencies of ended steps, and changes to
-/// the lists of steps, branches and sessions.
+/// Statements that most transitions do not need: new instructions, dependencies of ended steps, and
+/// changes to the lists of steps, branches and sessions.
 pub(crate) fn list_changes(commit: &Commit<'_>) -> Vec<Statement> {
     let rewritten = commit.steps.iter().filter(|after| after.rewritten);
     let mut statements: Vec<Statement> = rewritten.map(|after| instructions(&after.step)).collect();

@@ -1,4 +1,4 @@
--- When the sweep must check which plan.
+-- Due times: when the sweep must check each plan.
 
 -- name: due_sooner (sqlite)
 -- Differs because PostgreSQL merges it with other row changes (`row_change.rs`). `$4` has no effect:

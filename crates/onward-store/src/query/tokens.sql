@@ -4,7 +4,7 @@
 token_id, prefix, name, role, created_at, expires_at, last_used_at, revoked_at
 
 -- name: token_of_hash (sqlite)
--- Differs because there is no row security here. The hash is how the tenant is found.
+-- Differs because there is no row security here. The tenant is found by the hash.
 SELECT hash, tenant_id, token_id FROM token_hashes WHERE hash = $1;
 
 -- name: token_of_hash (postgres)

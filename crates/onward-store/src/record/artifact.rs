@@ -58,7 +58,7 @@ impl Artifacts<'_> {
         SearchIndex(self.0).index(*artifact.id.as_uuid(), &artifact.title, &artifact.content)
     }
 
-    /// Stores an artifact that only its id finds: it is not indexed for search.
+    /// Stores an artifact that is not indexed for search, so that it can be read only by its id.
     pub fn keep_unlisted(&mut self, artifact: &Artifact) {
         let params = params![
             artifact.id.as_uuid(),
@@ -80,8 +80,8 @@ impl Artifacts<'_> {
         self.0.queue(statement);
     }
 
-    /// Attaches an artifact that outlived its plan to that plan again. An artifact that belongs to
-    /// a plan stays there.
+    /// Links an artifact to its plan again after the plan was deleted and imported. An artifact
+    /// that belongs to a plan stays there.
     pub fn adopt(&mut self, artifact: &Artifact) {
         let params = params![
             artifact.id.as_uuid(),

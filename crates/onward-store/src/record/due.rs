@@ -1,4 +1,4 @@
-//! When the sweep must check which plan, over all tenants.
+//! Due times of all tenants: when the sweep must check each plan.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! API tokens. A token itself is not stored, only its hash, in a table outside row security: the
-//! hash is how the tenant is found.
+//! tenant is found by the hash.
 
 use std::sync::Arc;
 

@@ -84,7 +84,7 @@ pub struct TurnStep {
     pub at: Timestamp,
     /// Verdict.
     pub judgement: Judgement,
-    /// What counted as progress, if anything did.
+    /// The reason why the step counted as progress, if it did.
     pub why: Option<String>,
     /// Consecutive idle steps, including this one.
     pub idle_steps: u32,

@@ -1,4 +1,4 @@
-//! `onward restore`: put a backup in the place of the SQLite database.
+//! `onward restore`: replaces the SQLite database with a backup.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Finds the JSON in a model's answer, also inside a code fence, after `<think>` output or between
+//! Finds the JSON in a model's answer, even inside a code fence, after `<think>` output or between
 //! explanations.
 
 use serde_json::{Deserializer, Value};

@@ -1,8 +1,9 @@
-//! Claude Code. `PostToolBatch` reports a step: once per model response, with what the model sees.
-//! `PostToolUse` and `PostToolUseFailure` report each call earlier, and replace the batch if its
-//! hook is not installed. Hooks also run in subagents, with an `agent_id`. The end of a background
-//! task is reported as a prompt inside the turn, with the same `prompt_id`; it does not start a new
-//! turn. `PermissionRequest` reports that the user is asked; only the result shows the decision.
+//! Claude Code. `PostToolBatch` reports a step: once per model response, with the content that the
+//! model sees. `PostToolUse` and `PostToolUseFailure` report each call earlier, and replace the
+//! batch if its hook is not installed. Hooks also run in subagents, with an `agent_id`. The end of
+//! a background task is reported as a prompt inside the turn, with the same `prompt_id`; it does
+//! not start a new turn. `PermissionRequest` reports that the user is asked; only the result shows
+//! the decision.
 //!
 //! The tools cannot be disabled for one step, so every call is rejected with a reason for the
 //! model, and `continue: false` stops the turn. Cursor runs these hooks as well; its payloads are

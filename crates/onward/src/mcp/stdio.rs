@@ -5,9 +5,9 @@
 //! reader thread and a writer thread. A client that neither reads nor writes blocks neither the
 //! sweep nor shutdown.
 //!
-//! An unparsable line gets an error response, as a tool error if it is a tool call. End of input, a broken pipe and a termination signal
-//! have the same effect: running calls complete, their responses are written, and [`Stdio`] returns
-//! no more messages.
+//! An unparsable line gets an error response, as a tool error if it is a tool call. End of input, a
+//! broken pipe and a termination signal have the same effect: running calls complete, their
+//! responses are written, and [`Stdio`] returns no more messages.
 
 mod pipes;
 

@@ -28,7 +28,7 @@ const AGENT_NAME: &str = "proxy";
 /// The maximum number of cached conversations.
 const MAX_CONVERSATIONS: usize = 1_000;
 
-/// What the proxy does with a request.
+/// The proxy's action on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
     /// Forwards it.

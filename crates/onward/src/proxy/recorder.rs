@@ -1,4 +1,4 @@
-//! Stores what the proxy observes, without delaying or failing requests.
+//! Stores the events that the proxy observes, without delaying or failing requests.
 //!
 //! Observed events go into a queue, which one task writes to the database in order. If the database
 //! is unavailable, the recorder logs one warning and drops the events. Reads have a timeout.

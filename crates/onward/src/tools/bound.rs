@@ -1,5 +1,5 @@
-//! The size limit of responses: no response has more characters than requested, whatever the plan
-//! contains.
+//! The size limit of responses: no response has more characters than requested, regardless of the
+//! plan's content.
 //!
 //! A response that is too large keeps its structure: first its longest texts are cut to equal
 //! lengths, then its lists. A cut text ends with `…`, a cut list has a count `…Omitted` beside it,
@@ -16,7 +16,7 @@ const MIN_TEXT: usize = 80;
 /// Longest possible id, token or cursor.
 const MAX_KEY: usize = 200;
 
-/// How to get what was cut.
+/// How to read the truncated part.
 pub(crate) const MORE: &str = "`maxChars` up to 40000 returns more; {get_research_context} with \
     `stepId`, `part` and `offset` returns a whole text";
 

@@ -113,7 +113,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Removes what only Rust needs.
+/// Removes keywords that only Rust needs.
 fn simplify(schema: &mut Map<String, Value>) {
     schema.remove("title");
     schema.remove("format");
@@ -130,7 +130,7 @@ fn simplify(schema: &mut Map<String, Value>) {
     for_each_subschema(schema, simplify);
 }
 
-/// Removes what an agent does not need to know about an input.
+/// Removes keywords that an agent does not need.
 fn trim(schema: &mut Map<String, Value>) {
     schema.remove("default");
     schema.remove("additionalProperties");

@@ -237,7 +237,7 @@ pub(crate) struct PlanContext {
     next: String,
 }
 
-/// How to get what a context cuts.
+/// How to read the truncated part of a context.
 pub(super) const MORE: &str = "`maxChars` up to 40000 returns more; {get_research_context} with `stepId`, \
     `part` and `offset` returns a whole text, {get_artifact} a whole artifact or output";
 

@@ -9,7 +9,7 @@ const MAX_SUMMARY: usize = 200;
 /// Maximum number of ids in a list.
 pub(crate) const MAX_IDS: usize = 50;
 
-/// How to get a text that is cut.
+/// How to read a truncated text.
 pub(super) const WHOLE_TEXT: &str =
     "{get_research_context} with `stepId`, `part` and `offset` returns a whole text";
 

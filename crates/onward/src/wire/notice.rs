@@ -1,7 +1,8 @@
 //! The notice in every response that carries texts of other agents or of sources to an agent.
 //!
-//! It is the same everywhere, so that a text cannot imitate its absence. Step instructions and user
-//! feedback are not covered: the agent follows them. The server instructions explain it.
+//! It is the same in every response, so that a text cannot pretend to be exempt from it. Step
+//! instructions and user feedback are not covered: the agent follows them. The server instructions
+//! explain it.
 
 use serde_json::{Map, Value, json};
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::excerpt::{self, MAX_IDS, is_false, is_zero};
 use super::step::{CurrentStep, MORE, StalledStepView, Step};
 
-/// How to get a question that is cut.
+/// How to read a truncated question.
 pub(super) const WHOLE_QUESTION: &str =
     "{get_research_context} returns the whole `researchQuestion`";
 

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::excerpt::{self, is_false, is_zero};
 
-/// How to get what a list of steps cuts.
+/// How to read the truncated part of a list of steps.
 pub(super) const MORE: &str = "{list_plan_steps} lists more steps; {get_research_context} with \
     `stepId`, `part` and `offset` returns a whole text";
 

@@ -27,8 +27,8 @@ fn replaces_the_database_and_keeps_the_previous_one() {
     assert_eq!(run(&fixture, "backup copy.db").2, Some(0));
     let before = plan_count(&fixture, "onward.db");
     let database = fixture.dir.join("onward.db");
-    // A process that was killed leaves its write-ahead log behind: another connection prevents
-    // that the log is removed, and a copy over the file would be undone by it.
+    // A process that was killed leaves its write-ahead log behind: another connection keeps the log
+    // from being removed, and the log would overwrite a copy over the file.
     let other = rusqlite::Connection::open(&database).expect("the database opens");
     other
         .query_row("SELECT count(*) FROM plans", [], |row| row.get::<_, i64>(0))

@@ -1,4 +1,4 @@
-//! Hook events as signs of life for the steps that the session holds.
+//! Hook events count as activity on the steps that the session holds.
 
 use onward_testbed::mcp_client::{Client, Era};
 use serde_json::{Value, json};

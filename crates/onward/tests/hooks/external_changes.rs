@@ -1,4 +1,4 @@
-//! Changes of the working tree count as progress, whatever the calls returned.
+//! Changes of the working tree count as progress, regardless of the results of the calls.
 
 use std::process::Command;
 

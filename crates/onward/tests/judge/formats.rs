@@ -1,4 +1,4 @@
-//! Detection of each format by the content, whatever the file name and the compression.
+//! Detection of each format by the content, regardless of the file name and the compression.
 
 use std::io::Write;
 

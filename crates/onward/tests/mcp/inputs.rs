@@ -245,7 +245,7 @@ fn rejects_values_outside_the_limits() {
     }
 }
 
-/// Also in tools that do not list the field.
+/// Even in tools that do not list the field.
 #[test]
 fn rejects_empty_and_long_session_ids_and_claim_tokens() {
     let dir = program();
@@ -371,7 +371,7 @@ fn stores_the_work_of_a_rejected_call() {
         found.expect("artifact exists").content
     });
     assert!(content.contains("Forty-two") && !content.contains(&token));
-    // Also if the step does not exist.
+    // Even if the step does not exist.
     for (tool, field) in [
         ("submit_step_result", "resultSummary"),
         ("request_user_review", "summary"),

@@ -1,7 +1,7 @@
 //! The sizes of responses on the largest plan: 10,000 steps, texts of maximal length.
 //!
-//! By default a response has fewer than 8,000 characters, with `maxChars` at most 40,000. Whatever
-//! is cut can be read in pages.
+//! By default a response has fewer than 8,000 characters, with `maxChars` at most 40,000. Truncated
+//! texts and lists can be read in pages.
 
 use onward_testbed::mcp_client::{Client, Era};
 use serde_json::{Value, json};
@@ -206,7 +206,7 @@ fn no_response_exceeds_its_limit_on_the_largest_plan() {
     let status = tools.read("get_plan_status", json!({ "planId": plan }));
     assert!(status["completedAt"].is_string(), "{status}");
 
-    // What was cut can be read in pages.
+    // The truncated part can be read in pages.
     assert_eq!(first["truncated"], true);
     let cut = first["instructions"].as_str().unwrap();
     let (mut whole, mut offset) = (String::new(), Some(0));

@@ -1,5 +1,5 @@
-//! A database that is not there: a PostgreSQL server that is started after `onward mcp`, and an
-//! SQLite file that is deleted or restored while the server runs.
+//! An unavailable database: a PostgreSQL server that is started after `onward mcp`, and an SQLite
+//! file that is deleted or restored while the server runs.
 
 use std::time::{Duration, Instant};
 

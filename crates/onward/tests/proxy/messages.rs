@@ -12,7 +12,7 @@ pub(crate) fn nudge(idle_steps: u32) -> String {
     escalation::nudge(&state, ExternalChange::Unknown)
 }
 
-/// Whether a text is the reminder after a number of idle steps, whatever calls it lists.
+/// Whether a text is the reminder after a number of idle steps, regardless of the calls it lists.
 pub(crate) fn is_reminder(text: &str, idle_steps: u32) -> bool {
     let plain = escalation::reminder(&stalled(idle_steps), ExternalChange::Unknown, &[]);
     let (fact, instruction) = plain.split_once('.').expect("two sentences");

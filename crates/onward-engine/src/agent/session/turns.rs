@@ -251,7 +251,7 @@ pub(super) fn is_current(turn: &Turn, source: &HookSource) -> bool {
     same && matches!(turn.ended, None | Some((_, TurnEnd::Stopped)))
 }
 
-/// Records an event of a session, which is also a sign of life for the steps that it holds, and
+/// Records an event of a session, which also counts as activity on the steps that it holds, and
 /// loads the session.
 pub(super) async fn load_session(
     tx: &mut Tx,

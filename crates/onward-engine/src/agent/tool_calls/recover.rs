@@ -264,14 +264,14 @@ pub(crate) async fn recover(
     }
     ToolCalls(tx).keep_calls_due(session);
     if let Some(at) = next_check {
-        // Timed-out calls that are spared because the watcher slept must not be due again
+        // Timed-out calls in a grace period, because the watcher slept, must not be due again
         // immediately.
         ToolCalls(tx).put_off_calls(session, at, now);
     }
     Ok(interrupted)
 }
 
-/// Until when a watcher that may have slept spares a call.
+/// The end of a call's grace period, for a watcher that may have slept.
 fn spared_until(record: &CallRecord, timeouts: Timeouts<'_>) -> Option<Timestamp> {
     match timeouts {
         Timeouts::Watched(watcher) => record.call.timestamp().deadline(POLICY, watcher),

@@ -1,4 +1,4 @@
-//! What a session works on now: the steps that it holds, the interrupted and the next steps with
+//! The current work of a session: the steps that it holds, the interrupted and the next steps with
 //! their instructions and branches, progress notes, user feedback and significant events.
 
 use onward_core::apply::BranchOutline;
@@ -265,7 +265,7 @@ pub(super) async fn recent(
     Ok((notes, events))
 }
 
-/// What an event did, in a few words.
+/// A short description of an event.
 fn describe(details: &Value) -> Option<String> {
     let words = ["action", "decision", "reason", "rationale", "refused"];
     let words = words.iter().filter_map(|name| text(details, name));

@@ -1,4 +1,4 @@
-//! A step's texts in pages: a response that cuts a text names the page at which it continues.
+//! A step's texts in pages. A response that truncates a text names the call for the next page.
 
 use onward_core::{PlanId, StepId};
 use onward_store::{Contexts, Tx};

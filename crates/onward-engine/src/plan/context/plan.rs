@@ -234,8 +234,8 @@ fn truncate_review(review: &mut Review, budget: &mut Budget) {
     budget.return_share(share);
 }
 
-/// Steps around the current position, nearest first. They get half of the remaining budget, of
-/// which the steps ahead get a third, and what the earlier steps do not use.
+/// Steps around the current position, nearest first. They get half of the remaining budget. The
+/// steps ahead get a third of it, plus the part that the earlier steps do not use.
 async fn steps_around(
     tx: &mut Tx,
     plan: PlanId,

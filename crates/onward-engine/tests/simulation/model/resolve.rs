@@ -1,5 +1,5 @@
-//! Validates step and branch specs, and resolves orders to step ids. New steps count on from the last
-//! existing one.
+//! Validates step and branch specs, and resolves orders to step ids. New steps are numbered after
+//! the last existing one.
 
 use onward_core::branch::Action;
 use onward_core::command::{ActionSpec, BranchSpec, StepRef, StepSpec};

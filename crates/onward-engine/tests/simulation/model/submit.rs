@@ -144,7 +144,7 @@ impl Plan {
         response
     }
 
-    /// The token of an assigned step, also if its response was lost.
+    /// The token of an assigned step, even if its response was lost.
     fn issued_token(
         &self,
         assigned: &onward_engine::next_step::AssignedStep,

@@ -1,8 +1,8 @@
 //! Address of a server, and connections to it with a limit on every wait.
 //!
-//! Pooled connections serve transactions, and the server cancels their long statements. A standing
-//! connection waits without a timeout (for notifications, for the leader lock, for a migration by
-//! another server), and only a network failure ends it.
+//! Pooled connections serve transactions, and the server cancels their long statements. A
+//! long-lived connection (`Standing`) waits without a timeout (for notifications, for the leader
+//! lock, for a migration by another server), and only a network failure ends it.
 //!
 //! An address is displayed without its password, even if it cannot be parsed.
 
@@ -36,12 +36,12 @@ const GENERIC_PLANS: &str = "-c plan_cache_mode=force_generic_plan -c enable_seq
 /// forwards `SET LOCAL` to the nodes of a transaction.
 const ON_CITUS: &str = "-c plan_cache_mode=force_custom_plan -c citus.propagate_set_commands=local";
 
-/// The role that is subject to row security, whatever the login is.
+/// The role that is subject to row security, regardless of the login.
 const ROLE: &str = "onward_tenant";
 
-/// Options for standing connections, which wait without a timeout. A server detects a disconnected
-/// client within half a minute, and releases its leader lock. Unsupported old servers accept all
-/// options too, so that the version check can run.
+/// Options for long-lived connections, which wait without a timeout. A server detects a
+/// disconnected client within half a minute, and releases its leader lock. Unsupported old servers
+/// accept all options too, so that the version check can run.
 const PATIENCE: &str = "-c lock_timeout=0 -c statement_timeout=0 -c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
 
 /// Location of a server, and how to connect to it.
@@ -113,7 +113,7 @@ impl Address {
         config
     }
 
-    /// Opens a standing connection.
+    /// Opens a long-lived connection.
     pub(super) async fn open_standing(&self) -> Result<Standing, Error> {
         let (sender, notifications) = mpsc::unbounded_channel();
         let config = self.config_with(PATIENCE);

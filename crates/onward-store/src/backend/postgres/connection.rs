@@ -303,7 +303,7 @@ impl Connection {
 }
 
 impl Connection {
-    /// What the reads of this transaction are based on.
+    /// Isolation of the reads of this transaction.
     pub(super) fn isolation(&self) -> Isolation {
         match self.mode {
             Mode::Read => Isolation::Serial,

@@ -1,5 +1,5 @@
-//! Maps PostgreSQL errors to store errors, by what the caller can do about them. No message
-//! contains a password: the driver prints none, and addresses are displayed without it.
+//! Maps PostgreSQL errors to store errors, grouped by the caller's next action. No message contains
+//! a password: the driver prints none, and addresses are displayed without it.
 
 use std::error::Error as _;
 use std::fmt::Write as _;

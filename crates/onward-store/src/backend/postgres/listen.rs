@@ -136,7 +136,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Runs on as many consecutive connections as needed.
+    /// Reconnects whenever the connection is lost.
     async fn run(mut self, first: Standing) {
         let mut connection = first;
         loop {

@@ -155,8 +155,8 @@ fn failure(query: Query, expect: Expect, count: &str, rows: u64) -> String {
 /// affected rows, because that would be a second count, prepared each time.
 ///
 /// If a row still has the version that the decision was based on, the rows that depend on it are
-/// unchanged too. So they are not counted after a version check: that took 5 % of the whole
-/// statement.
+/// unchanged too. So they are not counted after a version check: counting took 5 % of the time of
+/// the statement.
 fn merged(statements: &[(Query, Expect)], distributed: bool) -> String {
     let guarded = statements
         .first()

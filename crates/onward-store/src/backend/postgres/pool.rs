@@ -22,8 +22,8 @@ const SHORT_LOCK_TIMEOUT: &str = "SET lock_timeout = '20ms'";
 
 /// Session settings, which persist from one transaction to the next.
 pub(super) struct Settings {
-    /// Tenant for row security. Every statement names it too, so a mismatch reads and writes
-    /// nothing.
+    /// Tenant for row security. Every statement also contains it, so a statement with another
+    /// tenant reads and writes nothing.
     pub(super) tenant: Arc<str>,
     /// Whether it waits for locked rows for longer than a batch does.
     pub(super) waits_for_locks: bool,
@@ -52,7 +52,7 @@ impl Settings {
     }
 
     fn tenant_setting(&self) -> String {
-        // An `E''` literal has the same meaning whatever `standard_conforming_strings` is set to.
+        // An `E''` literal has the same meaning for every value of `standard_conforming_strings`.
         let tenant = self.tenant.replace('\\', r"\\").replace('\'', "''");
         format!("onward.tenant = E'{tenant}'")
     }

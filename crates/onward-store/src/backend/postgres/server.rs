@@ -1,4 +1,4 @@
-//! A database on a PostgreSQL server: its pool, its limits, and what is not part of a transaction.
+//! A database on a PostgreSQL server: its pool, its limits, and operations outside of transactions.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Planner statistics for new tables: runs `ANALYZE`.
 //!
-//! Without statistics the planner cannot tell an index that finds one row from one that finds all
-//! rows of a tenant, and each connection keeps the plan it chose then. Autovacuum analyzes a table
-//! only after a minute, and not on every server. By then there may be thousands of plans, and every
-//! call would scan all of them.
+//! Without statistics the planner cannot distinguish an index that finds one row from one that
+//! finds all rows of a tenant, and each connection keeps the query plan that it chose first.
+//! Autovacuum analyzes a table only after a minute, and not on every server. By then there may be
+//! thousands of plans, and every call would scan all of them.
 
 use tokio_postgres::{Client, Error};
 

@@ -1,4 +1,4 @@
-//! Maps SQLite errors to store errors, by what the caller can do about them.
+//! Maps SQLite errors to store errors, grouped by the caller's next action.
 
 use std::fmt;
 use std::path::Path;

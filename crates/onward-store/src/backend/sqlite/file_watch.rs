@@ -1,9 +1,9 @@
 //! Detects that the database file was deleted, replaced or overwritten while it is open.
 //!
-//! SQLite keeps using an open file whose name is gone, so writes to it would be acknowledged and
-//! then lost. Before each response the store compares the file at the path with the open one. Once
-//! they differ, the file is lost: calls fail until the writer has opened the file that is at the
-//! path then. A missing file is not created again.
+//! SQLite continues to use an open file after its path was removed, so writes to it would be
+//! acknowledged and then lost. Before each response the store compares the file at the path with
+//! the open one. Once they differ, the file is lost: calls fail until the writer has opened the
+//! file that is now at the path. A missing file is not created again.
 //!
 //! A copy made with SQLite's backup interface is in rollback mode. Such a header in a file that is
 //! open in WAL mode, or that has a write-ahead log, means that the file was overwritten in place,
@@ -19,7 +19,8 @@ use super::error;
 use super::paths::{companion, log_size};
 use crate::error::Error;
 
-/// A file, whatever its name. The number is not reused while the file is open.
+/// Identity of a file, independent of its path. An inode number is not reused while the file is
+/// open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileId {
     device: u64,
@@ -202,7 +203,7 @@ fn overwritten(path: &Path) -> Error {
 
 /// Watches the file of a store. Shared by its writer and its readers.
 pub(crate) struct FileWatch {
-    /// The path as given; a symbolic link may get another target.
+    /// The path as given. The target of a symbolic link may change.
     given: PathBuf,
     state: Mutex<State>,
 }

@@ -5,7 +5,8 @@
 //! in its own transaction. If a commit fails, each job gets the error.
 //!
 //! Jobs get their results once the write-ahead log is synced. SQLite would sync it while holding
-//! the file lock; here the next process proceeds, and one sync covers what others appended.
+//! the file lock; here the next process proceeds meanwhile, and one sync also covers the entries
+//! that other processes appended.
 //!
 //! Before a job gets its result, the file is checked (`file_watch`): a commit to a file that was
 //! deleted or replaced is not acknowledged.
@@ -73,9 +74,9 @@ pub(crate) trait Job: Send {
 /// Outcome of a job for its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JobOutcome {
-    /// The job wrote everything, or failed and wrote nothing.
+    /// The job succeeded, or failed without writing anything.
     Clean,
-    /// The job failed after it wrote something.
+    /// The job failed after writing something.
     Dirty,
 }
 
@@ -124,7 +125,7 @@ impl GroupCommit {
         let queue = Arc::clone(&self.queue);
         let guard = queue.acquire();
         if let Err(why) = self.begin() {
-            // The queued jobs would wait as long again, so all of them fail.
+            // The queued jobs would time out as well, so all of them fail.
             let mut waiting = vec![first];
             waiting.extend(std::iter::from_fn(more));
             return finish_all(waiting, &Err(why));
@@ -265,10 +266,10 @@ impl Drop for GroupCommit {
     fn drop(&mut self) {
         match self.watch.loss() {
             // Closing the last connection would copy the log into the new content. If the setting
-            // fails, that happens.
+            // fails, this cannot be prevented.
             Some(Loss::Overwritten) => drop(self.connection.lock().keep_log()),
-            // The open log is the only one with the acknowledged changes. A failure is not worse
-            // than the loss of the log.
+            // The open log is the only one with the acknowledged changes. If this fails, they are
+            // lost with the log.
             Some(Loss::Log) => {
                 let file = self.connection.lock();
                 let copied = file

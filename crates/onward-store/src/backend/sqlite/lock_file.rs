@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 /// Opens a lock file, and creates it if it does not exist. Rejects anything but an empty regular
-/// file: opening a pipe would block, and another file is not ours to lock.
+/// file: opening a pipe would block, and a file with content belongs to another program.
 pub(super) fn open(path: &Path) -> io::Result<fs::File> {
     check(path)?;
     let mut options = fs::File::options();

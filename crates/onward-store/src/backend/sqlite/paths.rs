@@ -42,11 +42,11 @@ pub(super) fn create(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The path without symbolic links, so that all processes use the same companions, whatever
-/// spelling they were given. Creates the parent directories if `create` is set.
+/// The path without symbolic links, so that all processes use the same companion files, regardless
+/// of the spelling of the path. Creates the parent directories if `create` is set.
 pub(super) fn resolve(given: &Path, create: bool) -> Result<PathBuf, Error> {
     let resolved = follow_links(given, create)?;
-    // Errors show the user's spelling where it names the same path.
+    // Errors contain the user's spelling if it refers to the same path.
     let absolute = std::path::absolute(given);
     Ok(match absolute.is_ok_and(|absolute| absolute == resolved) {
         true => given.to_owned(),

@@ -35,7 +35,7 @@ impl ReaderPool {
     }
 }
 
-/// Idle connections to one file, and what they share.
+/// Idle connections to one file, and their shared state.
 #[derive(Default)]
 pub(super) struct Idle {
     /// Number of the file (`file_watch`).

@@ -1,4 +1,4 @@
-//! Read connections. A reader sees the snapshot of its first query, however long it takes, and
+//! Read connections. A reader sees the snapshot of its first query for the whole transaction, and
 //! blocks no writer.
 
 use super::connection::Connection;

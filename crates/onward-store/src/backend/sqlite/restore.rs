@@ -1,8 +1,9 @@
-//! Puts a backup in the place of a database. The previous files are kept under another name.
+//! Replaces a database with a backup. The previous files are kept under another name.
 //!
-//! The order of the steps matters: whenever the process is terminated, the path names either the
-//! whole previous database or the whole restored one. The previous log is empty before it is moved,
-//! and a restored file in rollback mode next to a log with content is rejected (`file_watch`).
+//! The order of the steps matters: whenever the process is terminated, the path refers to either
+//! the complete previous database or the complete restored one. The previous log is empty before it
+//! is moved, and a restored file in rollback mode next to a log with content is rejected
+//! (`file_watch`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

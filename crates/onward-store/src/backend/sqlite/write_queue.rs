@@ -1,9 +1,10 @@
 //! Write queue between processes that write to one SQLite file.
 //!
-//! With SQLite's lock idle, waiting processes poll: the lock is idle until one wakes up, and
-//! waking up too early is wasted work. So a writer first locks an empty file next to the database.
-//! The operating system queues the writers and wakes each one when it is next. The queue is
-//! advisory: SQLite's own lock still decides, and other programs need not use the queue.
+//! SQLite makes waiting processes poll for its lock: the lock is idle until one of them wakes up,
+//! and waking up too early is wasted work. So a writer first locks an empty file next to the
+//! database. The operating system queues the writers and wakes each one when it is next. The queue
+//! is advisory: SQLite's own lock still protects the file, and other programs need not use the
+//! queue.
 //!
 //! A file lock has no timeout, so a monitor thread runs while processes compete for the file.
 

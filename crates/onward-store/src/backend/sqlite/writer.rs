@@ -5,7 +5,7 @@
 //! being woken by it takes about as long as the job. A short-lived process has no writer thread,
 //! and runs all its jobs on the calling thread.
 //!
-//! When the file is lost (`file_watch`), the next job opens the file that is at the path then.
+//! When the file is lost (`file_watch`), the next job opens the file that is now at the path.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -294,7 +294,7 @@ impl Shared {
     fn try_alone(&self, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
         let one_less = |left: u32| left.checked_sub(1);
         let crowded = &self.crowded;
-        // A count that is off by one costs a detour through the thread.
+        // If the count is off by one, the job runs on the thread, which is only slower.
         let crowded = crowded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
         if crowded.is_ok() || self.queued.load(Ordering::SeqCst) > 0 {
             return Some(job);

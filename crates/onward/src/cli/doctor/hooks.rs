@@ -1,4 +1,4 @@
-//! Check that the configuration of connected agents is what this version would install.
+//! Check that the configuration of connected agents equals the one that this version installs.
 
 use clap::ValueEnum;
 

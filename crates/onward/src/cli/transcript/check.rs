@@ -1,4 +1,4 @@
-//! `onward transcript check`: reports what a model's API would reject in a saved session.
+//! `onward transcript check`: reports the parts of a saved session that a model's API would reject.
 //!
 //! The exit code is 10 if there is a problem, else 0. Harmless findings are printed and do not
 //! count.

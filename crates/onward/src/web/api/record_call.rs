@@ -1,7 +1,7 @@
 //! `record_call`: records a tool call of a custom harness before it runs.
 //!
-//! With an owner process, Onward can detect that the call died; without one, only the timeout
-//! applies. A process without a host runs on the machine of this server.
+//! With an owner process, Onward can detect that the process has exited; without one, only the
+//! timeout applies. A process without a host runs on the machine of this server.
 
 use onward_core::call::{Limit, Owner as CallOwner};
 use onward_core::policy::MAX_SESSION_ID;

@@ -1,5 +1,5 @@
-//! `resume_plan`: clears the stalled status of a plan. Its steps are not changed, and the same
-//! stall does not mark the plan again.
+//! `resume_plan`: clears the stalled status of a plan. Its steps are not changed. The same stall
+//! marks the plan again only if no agent works on it for the duration of the step's threshold.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;

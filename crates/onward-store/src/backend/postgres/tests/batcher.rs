@@ -1,4 +1,4 @@
-//! Batched transitions: no member gets a worse result than alone.
+//! Batched transitions: each member gets the result that it would get alone.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Row security: a tenant reads and writes only its own rows, whatever the login is.
+//! Row security: a tenant reads and writes only its own rows, regardless of the login.
 
 use onward_testbed::psql;
 

@@ -1,4 +1,4 @@
-//! Transactions: all or nothing, whatever fails.
+//! Transactions: all or nothing, for every kind of failure.
 
 use tokio::time::timeout;
 
