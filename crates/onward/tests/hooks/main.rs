@@ -21,6 +21,7 @@ mod escalation;
 mod external_changes;
 mod faults;
 mod harness;
+mod hostile_repositories;
 mod killed;
 mod plan_offers;
 mod sessions;
