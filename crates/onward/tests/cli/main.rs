@@ -19,6 +19,7 @@ mod environment;
 mod fixture;
 mod help;
 mod json;
+mod project_trust;
 mod redact;
 mod restore;
 mod script;

@@ -26,3 +26,4 @@ mod killed;
 mod plan_offers;
 mod sessions;
 mod transcripts;
+mod untrusted_projects;
