@@ -16,6 +16,7 @@
 mod basics;
 mod damaged_databases;
 mod environment;
+mod export_files;
 mod fixture;
 mod help;
 mod json;
