@@ -34,6 +34,13 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 
+use crate::output::format;
+
+/// A name or title as one line without control characters: another agent wrote it.
+fn line(text: impl AsRef<str>) -> String {
+    format::sanitize_line(text.as_ref())
+}
+
 fn at(time: Timestamp) -> String {
     time.to_string()
 }
