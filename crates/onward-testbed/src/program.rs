@@ -16,7 +16,7 @@ pub(crate) const LOG: &str = "stderr";
 /// only what the test sets.
 #[derive(Debug)]
 pub struct Program {
-    /// The home directory, with `onward.toml` and the SQLite file.
+    /// The home directory, with the user's configuration and the SQLite file.
     pub dir: TestDir,
     /// The value of `ONWARD_DATABASE`.
     pub database: String,
@@ -52,7 +52,7 @@ impl Program {
         self.with_database(Database::create(crate::Backend::Postgres).address())
     }
 
-    /// Appends lines to `onward.toml`.
+    /// Appends lines to the user's `config.toml`.
     pub fn with_config(mut self, lines: &str) -> Self {
         self.config.push_str(lines);
         self.config.push('\n');
@@ -80,7 +80,7 @@ impl Program {
     /// A command that runs the binary, without standard input.
     pub fn command(&self, arguments: &[&str]) -> Command {
         if !self.config.is_empty() {
-            self.dir.write("onward.toml", &self.config);
+            self.dir.write(".config/onward/config.toml", &self.config);
         }
         let mut command = Command::new(&self.binary);
         command

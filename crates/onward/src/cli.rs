@@ -32,6 +32,7 @@ mod status;
 mod tenant;
 mod token;
 mod transcript;
+mod trust;
 mod watch;
 
 use std::cell::RefCell;
@@ -110,6 +111,7 @@ enum Command {
     #[command(subcommand)]
     Tenant(tenant::Command),
     Config(config::ConfigCommand),
+    Trust(trust::Trust),
     Doctor(doctor::Doctor),
     Migrate(migrate::Migrate),
     Backup(backup::Backup),
@@ -191,6 +193,7 @@ fn dispatch(cli: Cli, mcp_endpoint: NewMcpEndpoint) -> Result {
         Command::Install(args) => install::run(&args, output),
         Command::Demo(args) => run_demo(&args, output),
         Command::Config(_) => config::run(&read()?),
+        Command::Trust(args) => trust::run(&args, output),
         Command::Mcp(args) => run_async(read(), async |cx| mcp::run(&args, cx).await),
         Command::Serve(args) => run_on(Builder::new_multi_thread(), read()?, async |cx| {
             serve::run(&args, cx, mcp_endpoint).await

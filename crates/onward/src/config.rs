@@ -2,16 +2,18 @@
 //! `onward.toml`, the user's `config.toml`, defaults.
 //!
 //! `config/keys.rs` is the table of keys. `kind` validates values, `file` parses a file, `settings`
-//! finds the value and the source of each key, and `reference` describes the keys to readers. The
-//! database is not opened here.
+//! finds the value and the source of each key, `trust` limits the project's file, and `reference`
+//! describes the keys to readers. The database is not opened here.
 
 mod file;
 mod keys;
 mod kind;
+mod location;
 mod policy;
 pub(crate) mod reference;
 mod settings;
 mod source;
+pub(crate) mod trust;
 mod values;
 
 use std::env;
@@ -24,6 +26,7 @@ use serde::Deserialize;
 use crate::failure::{Failure, Result};
 use crate::output::GLOBAL_OPTIONS;
 use file::File;
+use trust::Ignored;
 
 pub(crate) use keys::{
     Access, DefaultValue, Embeddings, Extraction, Issuer, Key, Limits, LoopControl, Notify,
@@ -33,13 +36,6 @@ pub(crate) use kind::Kind;
 pub(crate) use settings::{Setting, Settings};
 pub(crate) use source::Source;
 pub(crate) use values::{ApiKey, Provider, display_origin};
-
-/// The project's file, in the current directory or its nearest ancestor.
-const PROJECT_FILE: &str = "onward.toml";
-/// The user's file, relative to the user's configuration directory.
-const USER_FILE: &str = "onward/config.toml";
-/// The default database, relative to the user's data directory.
-const DATABASE_FILE: &str = "onward/onward.db";
 
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Flags {
@@ -96,6 +92,9 @@ pub(crate) struct Config {
     /// The files that were read, highest precedence first.
     #[serde(skip)]
     pub(crate) files: Vec<PathBuf>,
+    /// The part of the project's file that does not apply.
+    #[serde(skip)]
+    pub(crate) ignored: Option<Ignored>,
 }
 
 fn no_database() -> Address {
@@ -108,16 +107,21 @@ impl Config {
             let path = env::var_os("ONWARD_CONFIG").filter(|path| !path.is_empty());
             path.map(PathBuf::from)
         });
-        let paths = named.map_or_else(find_files, |path| vec![path]);
-        let files: Vec<File> = paths
-            .iter()
-            .map(|path| File::read(path))
-            .collect::<Result<_>>()?;
-        let settings = Settings::read(|key| flags.get(key), &files)?;
-        Self::new(settings, paths)
+        let (files, ignored) = match named {
+            Some(path) => (vec![File::read(&path)?], None),
+            None => read_files()?,
+        };
+        let mut settings = Settings::read(|key| flags.get(key), &files)?;
+        settings
+            .warnings
+            .extend(ignored.iter().map(Ignored::to_string));
+        let mut config = Self::new(settings)?;
+        config.files = files.into_iter().map(|file| file.path).collect();
+        config.ignored = ignored;
+        Ok(config)
     }
 
-    fn new(mut settings: Settings, files: Vec<PathBuf>) -> Result<Self> {
+    fn new(mut settings: Settings) -> Result<Self> {
         if !settings.is_set("extraction.url") {
             let url = match settings.text("extraction.provider") {
                 Some("anthropic") => "https://api.anthropic.com/v1",
@@ -134,45 +138,32 @@ impl Config {
         config.database = database(config.top.database.as_deref(), settings.source("database"))?;
         settings.set_value("database", config.database.to_string());
         config.settings = settings;
-        config.files = files;
         Ok(config)
     }
 }
 
-/// The existing configuration files: the project's, then the user's.
-fn find_files() -> Vec<PathBuf> {
-    let here = env::current_dir().ok();
-    let project = here.iter().flat_map(|here| here.ancestors());
-    let project = project
-        .map(|folder| folder.join(PROJECT_FILE))
-        .find(|path| path.is_file());
-    let user = user_directory("XDG_CONFIG_HOME", ".config").map(|folder| folder.join(USER_FILE));
-    project
-        .into_iter()
-        .chain(user.filter(|path| path.is_file()))
-        .collect()
-}
-
-/// A directory of the user, from the variable or from the default below `HOME`.
-fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
+/// The existing configuration files, the project's and the user's, and the ignored part of the
+/// project's.
+fn read_files() -> Result<(Vec<File>, Option<Ignored>)> {
+    let (project, ignored) = match location::project_file() {
+        Some(path) => trust::read_project_file(&path)?,
+        None => (None, None),
     };
-    absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(default)))
+    let user = location::user_file();
+    let user = user.map(|path| File::read(&path)).transpose()?;
+    Ok((project.into_iter().chain(user).collect(), ignored))
 }
 
 /// The configured database, or the default one. A path in a file is relative to that file.
 fn database(address: Option<&str>, source: &Source) -> Result<Address> {
     let Some(address) = address else {
-        let folder = user_directory("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
+        let path = location::default_database().ok_or_else(|| {
             Failure::usage(
                 "no default database: neither `XDG_DATA_HOME` nor `HOME` is set",
                 "set the database with `--database PATH`",
             )
         })?;
-        return Ok(Address::File(folder.join(DATABASE_FILE)));
+        return Ok(Address::File(path));
     };
     let address = Address::parse(address)
         .map_err(|_| source.invalid("database", "must be a file path or a `postgres://` URL"))?;
@@ -213,7 +204,7 @@ mod tests {
             all: KEYS.iter().map(setting).collect::<Result<_>>()?,
             warnings: Vec::new(),
         };
-        Config::new(settings, Vec::new())
+        Config::new(settings)
     }
 
     #[test]
@@ -243,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_secrets_require_trust() {
+    fn addresses_secrets_and_switches_require_trust() {
         for key in KEYS {
             let kind = if let Kind::List(kind) = key.kind {
                 kind
@@ -254,7 +245,9 @@ mod tests {
                 kind,
                 Kind::Text | Kind::Number(..) | Kind::Boolean | Kind::Choice(_)
             );
-            assert!(is_harmless || key.trust == Trust::User, "{}", key.path);
+            let is_switch = key.table.switch == Some(key.path);
+            let requires_trust = key.requires.is_some() || is_switch || !is_harmless;
+            assert!(!requires_trust || key.trust == Trust::User, "{}", key.path);
         }
     }
 }

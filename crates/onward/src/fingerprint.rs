@@ -5,11 +5,15 @@
 //! untracked directory, so the files are read as well, within limits: large files at both ends
 //! only, and beyond a number of files only size and time. If the time budget is exceeded, the
 //! result is `TimedOut`. Outside a checkout no process is started.
+//!
+//! The configuration of a checkout can name programs for git to run. None of them runs here: see
+//! [`git`] and [`disabled_filters`].
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -82,7 +86,10 @@ fn stop(git: &Running) {
 }
 
 fn inspect(root: &Path, running: &Running, until: Instant) -> Fingerprint {
-    let Some(status) = status(root, running) else {
+    let status = disabled_filters(root, running)
+        .filter(|_| Instant::now() < until)
+        .and_then(|filters| status(root, &filters, running));
+    let Some(status) = status else {
         // After the deadline the process was killed, so its output is incomplete.
         return if Instant::now() < until {
             Fingerprint::Unavailable
@@ -103,28 +110,86 @@ fn inspect(root: &Path, running: &Running, until: Instant) -> Fingerprint {
     }
 }
 
-/// Output of `git status`. `None` if git fails or is not installed.
-fn status(root: &Path, running: &Running) -> Option<Vec<u8>> {
-    let mut git = Command::new("git")
-        .arg("-C")
+/// A git command that runs no program named in the configuration, except filters.
+fn git(root: &Path) -> Command {
+    let mut git = Command::new("git");
+    // Variables for another repository, such as those of a git hook.
+    let variables = std::env::vars_os().map(|(name, _)| name);
+    for name in variables.filter(|name| name.as_encoded_bytes().starts_with(b"GIT_")) {
+        git.env_remove(name);
+    }
+    // A directory without a valid repository must not select one above.
+    if let Some(above) = root.parent() {
+        git.env("GIT_CEILING_DIRECTORIES", above);
+    }
+    git.arg("-C")
         .arg(root)
-        .args(["--no-optional-locks", "status", "--porcelain=v2", "-z"])
-        .args(["--branch", "--no-ahead-behind", "--no-renames"])
-        .arg("--untracked-files=normal")
+        .arg("--no-optional-locks")
+        .args(["-c", "core.fsmonitor=false"])
+        .args(["-c", "core.hooksPath=/dev/null"])
+        // A partial clone fetches missing objects with programs such as `core.sshCommand`.
+        .env("GIT_ALLOW_PROTOCOL", "")
+        .env("GIT_NO_LAZY_FETCH", "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let mut output = git.stdout.take()?;
-    *running.lock().unwrap_or_else(PoisonError::into_inner) = Some(git);
+        .stderr(Stdio::null());
+    git
+}
+
+/// Arguments that disable all configured filters, which git runs on modified files. `None` if git
+/// fails or a filter cannot be disabled.
+fn disabled_filters(root: &Path, running: &Running) -> Option<Vec<String>> {
+    let mut list = git(root);
+    list.args(["config", "--null", "--name-only", "--get-regexp"])
+        .arg(r"^filter\.");
+    let (status, keys) = output(list, running)?;
+    // 1: no key matches.
+    if !status.success() && status.code() != Some(1) {
+        return None;
+    }
+    let keys = String::from_utf8(keys).ok()?;
+    let keys = keys
+        .split('\0')
+        .filter_map(|key| key.strip_prefix("filter."));
+    let names: BTreeSet<&str> = keys
+        .filter_map(|key| Some(key.rsplit_once('.')?.0))
+        .collect();
+    // git would split the argument at the first `=`.
+    if names.iter().any(|name| name.contains('=')) {
+        return None;
+    }
+    let settings = names.iter().flat_map(|name| {
+        ["clean=", "process=", "required=false"].map(|setting| format!("filter.{name}.{setting}"))
+    });
+    let arguments = settings.flat_map(|setting| ["-c".to_owned(), setting]);
+    Some(arguments.collect())
+}
+
+/// Output of `git status`. `None` if git fails or is not installed. In a submodule git would run
+/// the programs of its configuration, so only the commit of a submodule is compared.
+fn status(root: &Path, disabled_filters: &[String], running: &Running) -> Option<Vec<u8>> {
+    let mut status = git(root);
+    status
+        .args(disabled_filters)
+        .args(["status", "--porcelain=v2", "-z", "--branch"])
+        .args(["--no-ahead-behind", "--no-renames"])
+        .args(["--untracked-files=normal", "--ignore-submodules=dirty"]);
+    let (status, stdout) = output(status, running)?;
+    status.success().then_some(stdout)
+}
+
+/// Exit status and output of a process. `None` if it does not start or was stopped.
+fn output(mut command: Command, running: &Running) -> Option<(ExitStatus, Vec<u8>)> {
+    let mut child = command.spawn().ok()?;
+    let mut output = child.stdout.take()?;
+    *running.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
     let mut stdout = Vec::new();
     output.read_to_end(&mut stdout).ok()?;
-    let git = running
+    let child = running
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take();
-    git?.wait().ok()?.success().then_some(stdout)
+    Some((child?.wait().ok()?, stdout))
 }
 
 /// Hash over the inspected files.

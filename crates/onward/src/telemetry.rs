@@ -3,9 +3,10 @@
 //! `ONWARD_LOG` sets the log filter (`info`, `onward=debug`, …). The default is warnings, with
 //! `--verbose` also info. `ONWARD_LOG_FORMAT=json` selects one JSON object per line. If
 //! `OTEL_EXPORTER_OTLP_ENDPOINT` is set, spans are sent there (OTLP over HTTP); failed exports are
-//! logged. Logs contain routes, tools and codes, never tokens, headers or bodies.
+//! logged. Logs contain routes, tools and codes, never tokens, headers or bodies. Control characters
+//! are escaped in both formats, so that a logged value cannot forge a line.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::io;
 use std::time::Duration;
 
@@ -15,11 +16,16 @@ use opentelemetry_otlp::{SpanExporter, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tokio::runtime::Handle;
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt as lines};
 
 use crate::failure::{Failure, Result};
+use crate::output::format;
 
 const FILTER: &str = "ONWARD_LOG";
 const FORMAT: &str = "ONWARD_LOG_FORMAT";
@@ -64,10 +70,7 @@ pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
     let filter = limits.fold(filter, EnvFilter::add_directive);
     let log: Box<dyn Layer<Registry> + Send + Sync> = match variable(FORMAT).as_deref() {
         Some("json") => lines::layer().json().with_writer(io::stderr).boxed(),
-        Some("text") | None => lines::layer()
-            .with_ansi(coloured)
-            .with_writer(io::stderr)
-            .boxed(),
+        Some("text") | None => text_lines(io::stderr, coloured).boxed(),
         Some(_) => {
             return Err(Failure::usage(
                 format!("invalid `{FORMAT}`: must be `text` or `json`"),
@@ -95,6 +98,40 @@ pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
         )
     })?;
     Ok(Telemetry { traces })
+}
+
+/// The text format: one line per event.
+fn text_lines<W>(writer: W, coloured: bool) -> impl Layer<Registry> + Send + Sync
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    lines::layer()
+        .with_ansi(coloured)
+        .fmt_fields(debug_fn(write_field).delimited(" "))
+        .with_writer(writer)
+}
+
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let mut line = EscapedControls(writer);
+    match field.name() {
+        "message" => write!(line, "{value:?}"),
+        name => write!(line, "{name}={value:?}"),
+    }
+}
+
+/// Escapes control characters.
+struct EscapedControls<W>(W);
+
+impl<W: Write> Write for EscapedControls<W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().try_for_each(|char| {
+            if format::is_control(char) {
+                write!(self.0, "{}", char.escape_default())
+            } else {
+                self.0.write_char(char)
+            }
+        })
+    }
 }
 
 impl Telemetry {
@@ -169,5 +206,44 @@ impl HttpClient for RuntimeClient {
             Ok::<_, HttpError>(response.body(body)?)
         });
         sent.await?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_value_cannot_forge_a_log_line() {
+        let log = Log::default();
+        let writer = log.clone();
+        let registry = tracing_subscriber::registry();
+        let registry = registry.with(text_lines(move || writer.clone(), false));
+        let hostile = "a\n2026-01-01T00:00:00Z  WARN onward: forged\r\u{1b}[2J\u{9b}31m\u{2028}b";
+        tracing::subscriber::with_default(registry, || {
+            let span = tracing::warn_span!("request", name = %hostile, path = hostile);
+            let _entered = span.enter();
+            tracing::warn!(error = %hostile, text = hostile, "failed: {hostile}");
+        });
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let line = text.strip_suffix('\n').unwrap();
+        assert!(!line.chars().any(format::is_control), "{line:?}");
+        assert_eq!(line.matches("forged").count(), 5, "{line}");
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct ToolContext {
     pub(crate) base_url: Option<Arc<str>>,
     /// The configured extraction model.
     pub(crate) extractor: Option<Arc<Extractor>>,
+    /// Whether all callers run on this machine.
+    pub(crate) is_local: bool,
 }
 
 impl ToolContext {

@@ -88,14 +88,6 @@ struct Site {
     stop: watch::Receiver<bool>,
 }
 
-impl Site {
-    /// Whether browsers reach the server over HTTPS, so that cookies can be `Secure`.
-    fn is_secure(&self) -> bool {
-        let public = self.auth.origin_policy.public.as_deref();
-        public.is_some_and(|public| public.starts_with("https://"))
-    }
-}
-
 /// An HTTP server that is ready to run.
 pub(crate) struct Server {
     site: Arc<Site>,
@@ -107,11 +99,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Prepares a server on a bound listener. `caller` is the local user who started it.
+    /// Prepares a server on a bound listener. `caller` is the local user who started it. `open`
+    /// confirms that requests to the public URL need no authentication.
     pub(crate) async fn new(
         engine: Engine,
         caller: Caller,
         config: &Config,
+        open: bool,
         listener: TcpListener,
         stop: watch::Receiver<bool>,
         mcp_endpoint: NewMcpEndpoint,
@@ -130,7 +124,9 @@ impl Server {
             None => None,
         };
         let closed = config.access.require_tokens || issuer.is_some();
-        if !on_loopback && !closed {
+        // A public URL means that a reverse proxy forwards requests of other machines.
+        let is_local = on_loopback && (serve.public_url.is_none() || open);
+        if !is_local && !closed {
             match has_token(&engine).await {
                 Ok(true) => {}
                 Ok(false) => return Err(missing_authentication(config)),
@@ -156,6 +152,7 @@ impl Server {
             engine: engine.clone(),
             base_url: base_url(public.as_deref(), &listener),
             extractor: config.extraction.as_ref().map(Extractor::new).map(Arc::new),
+            is_local: is_local && !closed,
         };
         let notifier = Notifier::new(&config.notify, &engine, context.base_url.clone());
         let notifier = notifier.map_err(|error| {
@@ -172,7 +169,7 @@ impl Server {
                     public,
                     allowed_origins: serve.allowed_origins.clone(),
                 },
-                local_user: (on_loopback && !closed).then_some(caller),
+                local_user: (is_local && !closed).then_some(caller),
                 issuer,
                 cookie_signer: CookieSigner::new(&key),
                 hasher: std::hash::RandomState::new(),
@@ -369,6 +366,15 @@ fn require_webhook_secret(config: &Config) -> Result<()> {
 }
 
 fn missing_authentication(config: &Config) -> Failure {
+    if config.serve.bind.ip().is_loopback() {
+        return Failure::new(
+            Exit::Rejected,
+            Code::NotConfigured,
+            "refusing to serve `serve.public_url` without authentication",
+            "create a token (`onward token create --name NAME --role ROLE`), configure \
+             `[access.issuer]`, or pass `--open` to accept every request of the reverse proxy",
+        );
+    }
     Failure::new(
         Exit::Rejected,
         Code::NotConfigured,

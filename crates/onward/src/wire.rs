@@ -34,6 +34,8 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 
+use crate::output::format;
+
 /// The hints that name the call for the omitted part of a response.
 #[cfg(test)]
 pub(crate) const MORE: [&str; 4] = [
@@ -42,6 +44,11 @@ pub(crate) const MORE: [&str; 4] = [
     plan::WHOLE_QUESTION,
     step::MORE,
 ];
+
+/// A name or title as one line without control characters: another agent wrote it.
+fn line(text: impl AsRef<str>) -> String {
+    format::sanitize_line(text.as_ref())
+}
 
 fn at(time: Timestamp) -> String {
     time.to_string()

@@ -2,9 +2,11 @@
 //!
 //! There are no invitations. A token makes its holder a member until it is revoked or expires. An
 //! identity provider supplies a user's role at each sign-in; the tenant's log records the sign-in.
-//! The recorded role may be outdated: only the provider has the current one.
+//! The recorded role may be outdated: only the provider has the current one. Browser sessions are
+//! signed cookies; only those that users end early are stored.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use onward_core::role::Permission;
 use onward_core::{Role, Timestamp};
@@ -61,6 +63,35 @@ impl Engine {
             })
         });
         Ok(recorded.await?)
+    }
+
+    /// Ends a browser session, which would expire at `expires_at`.
+    pub async fn sign_out(
+        &self,
+        caller: &Caller,
+        session_key: &str,
+        expires_at: Timestamp,
+    ) -> Result<(), Error> {
+        caller.allow(Permission::Read)?;
+        let (key, now) = (session_key.to_owned(), self.now());
+        let recorded = self.store.write(&caller.tenant, move |tx| {
+            let key = key.clone();
+            Box::pin(async move {
+                Tokens(tx).sign_out(&key, expires_at, now);
+                Ok::<(), onward_store::Error>(())
+            })
+        });
+        Ok(recorded.await?)
+    }
+
+    /// Whether a browser session was ended. Part of authentication, so there is no caller yet.
+    pub async fn is_signed_out(&self, tenant: &Arc<str>, session_key: &str) -> Result<bool, Error> {
+        let key = session_key.to_owned();
+        let found = self.store.read(tenant, move |tx| {
+            let key = key.clone();
+            Box::pin(async move { Tokens(tx).is_signed_out(&key).await })
+        });
+        Ok(found.await?)
     }
 
     /// The tenant's members: token holders, oldest first, then users, most recent sign-in first.

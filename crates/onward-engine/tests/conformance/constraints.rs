@@ -332,7 +332,7 @@ async fn row_security_hides_all_rows_without_a_tenant_setting(harness: &Harness)
     harness.plan(1).await;
     let tenant = &harness.me.tenant;
     let tables = "tenants plans steps dependencies branches branch_needs events resumed_sessions \
-                  idempotency_keys artifacts tenant_log tool_calls tokens token_hashes due \
+                  idempotency_keys artifacts tenant_log tool_calls tokens token_hashes sign_outs due \
                   skill_executions feedback sessions session_agents turns turn_steps \
                   directory_plans session_calls due_calls outputs chunks chunk_signs vectors \
                   extractions notices plan_words";

@@ -154,6 +154,9 @@ pub(crate) fn create_calls() -> Vec<Call> {
             None
         )),
         call!("record_sign_in", [Read], |e, c, ids| e.record_sign_in(&c)),
+        call!("sign_out", [Read], |e, c, ids| {
+            e.sign_out(&c, "key", Timestamp::from_millis(1))
+        }),
         call!("log_skill without a plan", [Work], |e, c, ids| {
             e.log_skill(&c, None, report(SkillStatus::Started, None))
         }),

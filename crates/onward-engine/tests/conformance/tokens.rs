@@ -243,6 +243,27 @@ async fn lists_holders_of_valid_tokens_and_users_of_the_identity_provider(harnes
     assert_eq!(engine.members(&other).await.unwrap(), []);
 }
 
+async fn a_sign_out_counts_for_its_session_and_tenant_until_the_session_expires(harness: &Harness) {
+    let engine = &harness.engine;
+    let tenant = &harness.me.tenant;
+    let other = harness.create_tenant("sign-outs").await;
+    let hour = Duration::from_secs(3_600);
+    let expires_at = harness.now().checked_add(hour).unwrap();
+    for _ in 0..2 {
+        let signed_out = engine.sign_out(&harness.me, "one", expires_at).await;
+        signed_out.unwrap();
+    }
+    assert!(engine.is_signed_out(tenant, "one").await.unwrap());
+    assert!(!engine.is_signed_out(tenant, "two").await.unwrap());
+    assert!(!engine.is_signed_out(&other.tenant, "one").await.unwrap());
+    // The next sign-out deletes expired ones, whose sessions are rejected anyway.
+    harness.advance(hour);
+    let later = harness.now().checked_add(hour).unwrap();
+    engine.sign_out(&harness.me, "two", later).await.unwrap();
+    assert!(!engine.is_signed_out(tenant, "one").await.unwrap());
+    assert!(engine.is_signed_out(tenant, "two").await.unwrap());
+}
+
 on_both_databases![
     lists_holders_of_valid_tokens_and_users_of_the_identity_provider,
     a_token_authenticates_with_its_role,
@@ -252,6 +273,7 @@ on_both_databases![
     rejects_invalid_names_and_expiry_times,
     records_the_last_use_at_most_once_a_minute,
     logs_creation_and_revocation_of_tokens,
+    a_sign_out_counts_for_its_session_and_tenant_until_the_session_expires,
 ];
 
 /// Reads the whole database.

@@ -390,6 +390,14 @@ CREATE TABLE token_hashes (
 );
 CREATE INDEX token_hashes_by_hash ON token_hashes (hash);
 
+-- Browser sessions that users ended before they expired.
+CREATE TABLE sign_outs (
+    tenant_id text NOT NULL,
+    session_key text NOT NULL,
+    expires_at bigint NOT NULL,
+    PRIMARY KEY (tenant_id, session_key)
+);
+
 -- Due times: when the sweep must check each plan. A plan may be checked too early, but never too
 -- late. Read across tenants, by `onward_due_until`.
 CREATE TABLE due (
@@ -730,8 +738,8 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY ARRAY['tenants', 'plans', 'steps', 'dependencies', 'branches',
         'branch_needs', 'events', 'resumed_sessions', 'idempotency_keys', 'artifacts', 'tenant_log',
-        'tool_calls', 'tokens', 'token_hashes', 'due', 'skill_executions', 'feedback', 'sessions',
-        'session_agents', 'turns', 'turn_steps', 'directory_plans', 'session_calls', 'due_calls',
+        'tool_calls', 'tokens', 'token_hashes', 'sign_outs', 'due', 'skill_executions', 'feedback',
+        'sessions', 'session_agents', 'turns', 'turn_steps', 'directory_plans', 'session_calls', 'due_calls',
         'outputs', 'chunks', 'chunk_signs', 'vectors', 'extractions', 'notices', 'plan_words']
     LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);

@@ -296,6 +296,14 @@ CREATE TABLE token_hashes (
 ) WITHOUT ROWID;
 CREATE INDEX token_hashes_by_hash ON token_hashes (hash);
 
+-- Browser sessions that users ended before they expired.
+CREATE TABLE sign_outs (
+    tenant_id text NOT NULL,
+    session_key text NOT NULL,
+    expires_at integer NOT NULL,
+    PRIMARY KEY (tenant_id, session_key)
+) WITHOUT ROWID;
+
 -- Due times: when the sweep must check each plan. A plan may be checked too early, but never too
 -- late. Read across tenants.
 CREATE TABLE due (

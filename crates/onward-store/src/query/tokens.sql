@@ -1,4 +1,4 @@
--- API tokens. The token itself is not stored, only its hash.
+-- API tokens. The token itself is not stored, only its hash. Sessions of browsers that users ended.
 
 -- fragment: token
 token_id, prefix, name, role, created_at, expires_at, last_used_at, revoked_at
@@ -26,6 +26,16 @@ VALUES ($1, $2, $3, $4, $5, $6, $7);
 
 -- name: token_revoke
 UPDATE tokens SET revoked_at = $3 WHERE tenant_id = $1 AND token_id = $2 AND revoked_at IS NULL;
+
+-- name: sign_out
+SELECT session_key FROM sign_outs WHERE tenant_id = $1 AND session_key = $2;
+
+-- name: sign_out_insert
+INSERT INTO sign_outs (tenant_id, session_key, expires_at) VALUES ($1, $2, $3)
+ON CONFLICT (tenant_id, session_key) DO NOTHING;
+
+-- name: sign_outs_delete_expired
+DELETE FROM sign_outs WHERE tenant_id = $1 AND expires_at <= $2;
 
 -- name: token_used
 UPDATE tokens SET last_used_at = $3 WHERE tenant_id = $1 AND token_id = $2;

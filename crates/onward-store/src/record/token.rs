@@ -1,5 +1,5 @@
 //! API tokens. A token itself is not stored, only its hash, in a table outside row security: the
-//! tenant is found by the hash.
+//! tenant is found by the hash. Also the browser sessions that users ended.
 
 use std::sync::Arc;
 
@@ -81,6 +81,23 @@ impl Tokens<'_> {
     pub fn revoke_token(&mut self, id: Uuid, at: Timestamp) {
         self.0
             .queue(Statement::new(Query::TokenRevoke, params![id, at]));
+    }
+
+    /// Whether a browser session was ended.
+    pub async fn is_signed_out(&mut self, session_key: &str) -> Result<bool, Error> {
+        let rows = self.0.rows(Query::SignOut, params![session_key]).await?;
+        Ok(!rows.is_empty())
+    }
+
+    /// Records the end of a browser session until it would have expired, and forgets the sessions
+    /// that have expired since.
+    pub fn sign_out(&mut self, session_key: &str, expires_at: Timestamp, now: Timestamp) {
+        self.0
+            .queue(Statement::new(Query::SignOutsDeleteExpired, params![now]));
+        self.0.queue(Statement::new(
+            Query::SignOutInsert,
+            params![session_key, expires_at],
+        ));
     }
 
     /// Records that a token was used.

@@ -5,6 +5,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value as Json;
 
 use super::Context;
+use crate::config::trust::{Ignored, Reason};
 use crate::config::{Config, DefaultValue, Kind, Setting, Source, display_origin, reference};
 use crate::exit::Exit;
 use crate::failure::Result;
@@ -23,7 +24,8 @@ fn after_help() -> String {
 /// Show the configuration and the source of each value
 ///
 /// Precedence, highest first: flags, environment, the project's `onward.toml` (in this directory or
-/// the nearest ancestor), `$XDG_CONFIG_HOME/onward/config.toml`, defaults.
+/// the nearest ancestor), `$XDG_CONFIG_HOME/onward/config.toml`, defaults. Until you run
+/// `onward trust`, the project's file sets thresholds and names only.
 #[derive(Args)]
 #[command(after_help = after_help())]
 pub(crate) struct ConfigCommand {}
@@ -44,7 +46,24 @@ pub(super) fn run(cx: &Context) -> Result {
         }
     }
     cx.output.print(&rows.render(cx.output, ""))?;
-    if config.files.is_empty() {
+    if let Some(ignored) = &config.ignored {
+        let mut rows = Table::new(&["IGNORED KEY", "REASON", "FILE"]);
+        let (file, reason) = (
+            ignored.path.display().to_string(),
+            ignored.reason.to_string(),
+        );
+        let keys: &[&str] = if ignored.keys.is_empty() {
+            &["all"]
+        } else {
+            &ignored.keys
+        };
+        for key in keys {
+            rows.row([*key, &reason, &file].map(Into::into));
+        }
+        cx.output
+            .print(&format!("\n{}", rows.render(cx.output, "")))?;
+    }
+    if config.files.is_empty() && config.ignored.is_none() {
         cx.output.note("no configuration file found");
     }
     Ok(Exit::Done)
@@ -80,6 +99,24 @@ struct SettingView<'a> {
     value: Json,
     #[serde(flatten)]
     source: &'a Source,
+}
+
+/// The part of the project's file that does not apply. Without keys, it is the whole file.
+#[derive(serde::Serialize)]
+struct IgnoredView<'a> {
+    file: String,
+    reason: Reason,
+    keys: &'a [&'static str],
+}
+
+impl<'a> From<&'a Ignored> for IgnoredView<'a> {
+    fn from(ignored: &'a Ignored) -> Self {
+        Self {
+            file: ignored.path.display().to_string(),
+            reason: ignored.reason,
+            keys: &ignored.keys,
+        }
+    }
 }
 
 impl<'a> From<&'a Setting> for SettingView<'a> {
@@ -120,6 +157,8 @@ impl Serialize for ConfigView<'_> {
         if prefix.is_empty() {
             let files = config.files.iter().map(|path| path.display().to_string());
             map.serialize_entry("files", &files.collect::<Vec<_>>())?;
+            let ignored = config.ignored.as_ref().map(IgnoredView::from);
+            map.serialize_entry("ignored", &ignored)?;
         }
         map.end()
     }

@@ -1,8 +1,15 @@
 //! `onward export`: a plan as a JSON document for `onward import`, or as Markdown.
+//!
+//! A plan can contain private texts, so only the user may read the file, and it never replaces the
+//! target of a link.
 
-use std::path::PathBuf;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use onward_core::Code;
 
 use super::Context;
 use super::database::{Database, must_exist};
@@ -47,7 +54,15 @@ pub(super) async fn run(args: &Export, cx: &Context) -> Result {
         cx.output.print(&text)?;
         return Ok(Exit::Done);
     };
-    std::fs::write(path, text).map_err(|error| {
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(Failure::new(
+            Exit::Rejected,
+            Code::Conflict,
+            format!("`{}` is not a regular file", path.display()),
+            "choose another path; links and devices are not overwritten",
+        ));
+    }
+    write_private(path, &text).map_err(|error| {
         Failure::failed(
             format!("cannot write `{}`: {error}", path.display()),
             "check that its directory exists and is writable",
@@ -55,4 +70,25 @@ pub(super) async fn run(args: &Export, cx: &Context) -> Result {
     })?;
     cx.output.note(&format!("written to {}", path.display()));
     Ok(Exit::Done)
+}
+
+/// Writes a new file with mode 0600 and renames it, which replaces a file or link without opening
+/// it.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.onward-{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&temporary)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        fs::remove_file(&temporary).ok();
+    }
+    written
 }

@@ -41,7 +41,7 @@ pub(super) async fn run(cx: &Context) -> Result {
     if retention == Retention::default() {
         cx.output.note(
             "nothing deleted: `[retention]` is not configured\n\
-             to delete finished plans after a year, add this to `onward.toml`:\n\n\
+             to delete finished plans after a year, add this to `~/.config/onward/config.toml`:\n\n\
              [retention]\n\
              finished_plans_days = 365",
         );

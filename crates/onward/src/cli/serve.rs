@@ -22,8 +22,8 @@ use crate::web::{NewMcpEndpoint, Server};
 /// Run the server: dashboard, MCP and API over HTTP
 ///
 /// The dashboard is at `/`, MCP at `/mcp`, the API at `/api/v1`. On a loopback address no
-/// authentication is required. On any other address the server starts only if tokens or an identity
-/// provider are set up; see `onward token create` and `onward config --help`.
+/// authentication is required. On any other address, and with `serve.public_url`, the server starts
+/// only if tokens or an identity provider are set up; see `onward token create` and `onward config --help`.
 #[derive(Args)]
 #[command(
     after_help = "The log goes to standard error. Set its level with `ONWARD_LOG` (for example `info`) and its format \
@@ -34,7 +34,7 @@ pub(crate) struct Serve {
     /// Address to listen on; port 0 selects a free port [default: 127.0.0.1:7171]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) bind: Option<String>,
-    /// Open the dashboard in the browser
+    /// Open the dashboard in the browser; with `serve.public_url`, also serve without authentication
     #[arg(long)]
     open: bool,
 }
@@ -54,7 +54,16 @@ pub(super) async fn run(args: &Serve, cx: &Context, mcp_endpoint: NewMcpEndpoint
     let bind = cx.config.serve.bind;
     let (listener, address) = bind_listener(bind).await?;
     let config = &cx.config;
-    let server = Server::new(engine, caller, config, listener, stopped, mcp_endpoint).await?;
+    let server = Server::new(
+        engine,
+        caller,
+        config,
+        args.open,
+        listener,
+        stopped,
+        mcp_endpoint,
+    );
+    let server = server.await?;
     let url = format!("http://{address}");
     if cx.output.json {
         cx.output.print_json(&Ready { url: url.clone() })?;

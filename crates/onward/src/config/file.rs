@@ -1,12 +1,14 @@
 //! One configuration file. Rejects unknown keys, with file and line, because a misspelt key must not
 //! be ignored. Values are validated when they are used.
 
-use std::path::Path;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use similar::get_close_matches;
 use toml_edit::{Document, TableLike, Value};
 
-use super::keys::{KEYS, Key};
+use super::keys::{KEYS, Key, Trust};
 use super::kind::Kind;
 use super::source::Source;
 use crate::failure::{Failure, Result};
@@ -15,36 +17,77 @@ const SEE_HELP: &str = "see the example in `onward config --help`";
 /// The similarity of a key that is suggested for an unknown one, at most 1.
 const SIMILARITY: f32 = 0.75;
 
+/// Maximum size of a file.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// The values of a file, with their positions.
-pub(super) struct File(Vec<(&'static Key, Value, Source)>);
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    values: Vec<(&'static Key, Value, Source)>,
+}
+
+/// The text of a file, which must exist.
+pub(super) fn read(path: &Path) -> Result<String> {
+    let failure = |error: &dyn fmt::Display| {
+        Failure::usage(
+            format!(
+                "cannot read the configuration `{}`: {error}",
+                path.display()
+            ),
+            "check the path and the file's permissions",
+        )
+    };
+    let file = std::fs::File::open(path).map_err(|error| failure(&error))?;
+    let mut text = String::new();
+    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
+    let bytes = read.map_err(|error| failure(&error))?;
+    if u64::try_from(bytes).is_ok_and(|bytes| bytes <= MAX_BYTES) {
+        Ok(text)
+    } else {
+        Err(failure(&"it is larger than 1 MiB"))
+    }
+}
 
 impl File {
-    /// Reads a file, which must exist.
+    /// Reads and parses a file, which must exist.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Failure::usage(
-                format!(
-                    "cannot read the configuration `{}`: {error}",
-                    path.display()
-                ),
-                "check the path and the file's permissions",
-            )
-        })?;
+        Self::parse(path, &read(path)?)
+    }
+
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Self> {
         let source = |offset| Source::File {
             path: path.to_owned(),
-            line: line(&text, offset),
+            line: line(text, offset),
         };
-        let document = Document::parse(&*text).map_err(|error| {
+        let document = Document::parse(text).map_err(|error| {
             let source = source(error.span().map_or(0, |span| span.start));
             Failure::usage(format!("{source}: {}", error.message()), SEE_HELP)
         })?;
         let mut values = Vec::new();
         collect(document.as_table(), "", &source, &mut values)?;
-        Ok(Self(values))
+        Ok(Self {
+            path: path.to_owned(),
+            values,
+        })
+    }
+
+    /// The keys that only a trusted file may set.
+    pub(super) fn keys_that_require_trust(&self) -> Vec<&'static str> {
+        let keys = self.values.iter().map(|(key, ..)| key);
+        keys.filter(|key| key.trust == Trust::User)
+            .map(|key| key.path)
+            .collect()
+    }
+
+    pub(super) fn remove_keys_that_require_trust(&mut self) {
+        self.values.retain(|(key, ..)| key.trust != Trust::User);
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<(Value, Source)> {
-        let (_, value, source) = self.0.iter().find(|(found, ..)| found.path == key.path)?;
+        let (_, value, source) = self
+            .values
+            .iter()
+            .find(|(found, ..)| found.path == key.path)?;
         Some((value.clone(), source.clone()))
     }
 }

@@ -23,7 +23,6 @@ pub(crate) struct Key {
     pub(crate) table: &'static Table,
     pub(crate) kind: Kind,
     pub(crate) default: DefaultValue,
-    #[cfg_attr(not(test), expect(dead_code, reason = "recorded for `onward trust`"))]
     pub(super) trust: Trust,
     /// The comment in the example file and the description in the documentation.
     pub(super) help: &'static str,
@@ -47,7 +46,8 @@ pub(crate) enum DefaultValue {
 pub(super) enum Trust {
     /// Every file, including the `onward.toml` of a cloned repository: thresholds and names.
     Project,
-    /// Files that the user trusts: addresses, files, secrets, access rules, deletion of data.
+    /// Files that the user trusts: addresses, files, secrets, access rules, deletion of data, and
+    /// the switches of features that send texts to an API.
     User,
 }
 
@@ -126,7 +126,7 @@ tables! {
     Embeddings("embeddings.", "semantic search; without it, full-text search only", Some("embeddings.model")) {
         url: String = key(Endpoint("embeddings.api_key"), Unset("none"), User,
             "an API with `/embeddings`: Ollama, OpenAI, …").example(OLLAMA).requires("embeddings.model");
-        model: String = key(Text, Unset("none"), Project, "name of the model in that API")
+        model: String = key(Text, Unset("none"), User, "name of the model in that API")
             .example("nomic-embed-text").requires("embeddings.url");
         dimensions: Option<u32> = key(Number(1, 16_384), Unset("the model's own"), Project, "length of the vectors")
             .example("768");
@@ -138,7 +138,7 @@ tables! {
         provider: Provider = key(PROVIDER, Fixed("openai"), User, "kind of API");
         url: String = key(Endpoint("extraction.api_key"), Unset("the provider's API"), User, "base URL of the API")
             .example(OLLAMA).requires("extraction.model");
-        model: String = key(Text, Unset("none"), Project, "name of the model in that API").example("qwen3");
+        model: String = key(Text, Unset("none"), User, "name of the model in that API").example("qwen3");
         timeout_seconds: u32 = key(SECONDS, Fixed("60"), Project, "timeout of a request");
         api_key: Option<ApiKeyValue> = key(ApiKey, Unset("none"), User, "if the API requires one");
     }

@@ -3,9 +3,10 @@
 //! A value from the environment or a flag is first turned into the TOML value that a file would
 //! contain. The rest is the same for all sources.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use onward_engine::Address;
+use reqwest::Url;
 use serde_json::Value as Json;
 use toml_edit::{Array, Value};
 
@@ -72,11 +73,11 @@ impl Kind {
             Kind::Database => Address::parse(text).is_ok(),
             Kind::Bind => return parse_bind(text),
             Kind::Origin => return parse_origin(text),
-            Kind::Url | Kind::Webhook => is_encrypted(text) && text.parse::<reqwest::Url>().is_ok(),
+            Kind::Url | Kind::Webhook => is_encrypted(text),
             Kind::Endpoint(_) => {
                 let is_http = text.starts_with("https://") || text.starts_with("http://");
                 // `onward config` prints the URL, so it must not contain credentials.
-                is_http && !text.contains(['@', '?', '#', ' '])
+                is_http && !text.contains(['@', '?', '#', ' ']) && text.parse::<Url>().is_ok()
             }
             Kind::Secret(min) => text.len() >= *min && !text.trim().is_empty(),
             Kind::ApiKey => {
@@ -143,22 +144,33 @@ fn parse_bind(text: &str) -> Option<String> {
     text.parse::<SocketAddr>().ok().map(|_| text)
 }
 
+/// Normalizes an origin as browsers do: lower case, without the default port.
 fn parse_origin(text: &str) -> Option<String> {
-    let text = text.trim_end_matches('/');
-    let https = text.strip_prefix("https://");
-    let host = https.or_else(|| text.strip_prefix("http://"))?;
-    let is_valid =
-        !host.is_empty() && host.is_ascii() && !host.contains(['/', '?', '#', '@', '"', '\\']);
-    is_valid.then(|| text.to_ascii_lowercase())
+    let url = text.parse::<Url>().ok()?;
+    let is_http = ["http", "https"].contains(&url.scheme());
+    let has_credentials = !url.username().is_empty() || url.password().is_some();
+    let has_path = url.path() != "/" || url.query().is_some() || url.fragment().is_some();
+    let is_valid = is_http && !has_credentials && !has_path && !text.contains('"');
+    is_valid.then(|| url.origin().ascii_serialization())
 }
 
 /// Whether requests to the URL cannot be read or forged on the way: HTTPS, or a loopback host.
 pub(super) fn is_encrypted(url: &str) -> bool {
-    let is_loopback = ["http://127.0.0.1", "http://[::1]", "http://localhost"]
-        .iter()
-        .filter_map(|start| url.strip_prefix(start))
-        .any(|rest| rest.is_empty() || rest.starts_with([':', '/']));
-    url.starts_with("https://") || is_loopback
+    let Ok(url) = url.parse::<Url>() else {
+        return false;
+    };
+    match (url.scheme(), url.host_str()) {
+        ("https", Some(_)) => true,
+        ("http", Some(host)) => is_loopback(host),
+        _ => false,
+    }
+}
+
+/// Whether a host of a parsed URL is this machine.
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    let address = address.parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -181,7 +193,8 @@ mod tests {
     #[test]
     fn requires_https_except_for_loopback_hosts() {
         let valid = "https://a.org http://127.0.0.1:8080/x http://localhost http://[::1]:1";
-        let invalid = "http://a.org http://localhost.a.org http://127.0.0.1.a.org ftp://127.0.0.1";
+        let invalid = "http://a.org http://localhost.a.org http://127.0.0.1.a.org ftp://127.0.0.1 \
+                       http://127.0.0.1:80@a.org http://localhost:1@a.org/ http://[::1]:1@a.org";
         check(&Kind::Url, valid, invalid);
     }
 
@@ -191,6 +204,8 @@ mod tests {
         check(&Kind::Origin, "http://h:1 https://a.org", invalid);
         let normalized = Kind::Origin.parse(&"https://A.org/".into());
         assert_eq!(normalized, Ok("https://a.org".into()));
+        let normalized = Kind::Origin.parse(&"http://a.org:80".into());
+        assert_eq!(normalized, Ok("http://a.org".into()));
     }
 
     #[test]

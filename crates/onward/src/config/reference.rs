@@ -53,6 +53,7 @@ impl Key {
 
 #[cfg(test)]
 mod tests {
+    use super::super::keys::Trust;
     use super::*;
 
     const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
@@ -71,6 +72,13 @@ The older spelling with a single `_` is accepted with a warning. An empty variab
 unset. Items of a list are separated by spaces.
 - `onward config` prints the effective values and their sources. It does not print secrets.
 - Unknown keys and invalid values are errors that name the file and the line.
+- A project's `onward.toml` sets the keys marked *yes* in the column *project file*. The other keys \
+name an address, a file, a secret or a rule of access; they are ignored with a warning until you \
+run `onward trust`. Trust covers one path and its content: after a change, trust the file again. \
+`onward trust --list` lists the trusted files, `onward trust --revoke` removes the trust.
+- A project file is ignored completely, with a warning, if another user owns it or its directory, \
+or may write to one of them. `onward config` lists what was ignored and why. \
+[threat-model.md](threat-model.md) has the reasons.
 ";
 
     fn document() -> String {
@@ -84,8 +92,10 @@ unset. Items of a list are separated by spaces.
             if let Some(switch) = table.switch {
                 let _ = write!(text, " Has no effect unless `{switch}` is set.");
             }
-            text.push_str("\n\n| key | environment variable | value | default | meaning |\n");
-            text.push_str("|---|---|---|---|---|\n");
+            text.push_str(
+                "\n\n| key | environment variable | value | default | project file | meaning |\n",
+            );
+            text.push_str("|---|---|---|---|---|---|\n");
             text.extend(keys.iter().map(row));
         }
         let _ = write!(text, "\n## Example\n\n```toml\n{}```\n", example(""));
@@ -108,8 +118,13 @@ unset. Items of a list are separated by spaces.
         if let Kind::ApiKey = key.kind {
             meaning.push_str("; cannot be set in a file");
         }
+        let project = match (&key.kind, key.trust) {
+            (Kind::ApiKey, _) => "no",
+            (_, Trust::Project) => "yes",
+            (_, Trust::User) => "if trusted",
+        };
         let (name, variable, value) = (key.name(), key.variable("__"), key.kind.expected());
-        format!("| `{name}` | `{variable}` | {value} | {default} | {meaning} |\n")
+        format!("| `{name}` | `{variable}` | {value} | {default} | {project} | {meaning} |\n")
     }
 
     #[test]

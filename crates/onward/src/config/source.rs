@@ -25,7 +25,7 @@ pub(crate) enum Source {
     Default,
 }
 
-fn serialize_path<S: Serializer>(
+pub(super) fn serialize_path<S: Serializer>(
     path: &Path,
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {

@@ -7,6 +7,7 @@ use rmcp::model::{
 };
 
 use super::protocol_error;
+use crate::output::format;
 
 const RUN: &str = "run_plan";
 const RESUME: &str = "resume_plan";
@@ -75,6 +76,7 @@ pub(super) async fn get(
 /// A plan that exists.
 struct Plan {
     id: String,
+    /// The name in quotes.
     name: String,
 }
 
@@ -89,7 +91,7 @@ async fn find_plan(engine: &Engine, caller: &Caller, id: &str) -> Result<Plan, E
     let sheet = sheet.map_err(protocol_error)?;
     Ok(Plan {
         id: plan.to_string(),
-        name: sheet.brief.name.replace(['\n', '\r'], " "),
+        name: format::quoted_name(&sheet.brief.name),
     })
 }
 
@@ -104,14 +106,14 @@ const LOOP: &str = "Follow the step's `instructions` completely before you conti
 
 fn run(Plan { id, name }: &Plan) -> String {
     format!(
-        "Work through the plan \"{name}\" until it is complete. Call `get_next_step` with planId \
+        "Work through the plan {name} until it is complete. Call `get_next_step` with planId \
          `{id}`. {LOOP}"
     )
 }
 
 fn resume(Plan { id, name }: &Plan) -> String {
     format!(
-        "Resume the plan \"{name}\", which another session started. First call \
+        "Resume the plan {name}, which another session started. First call \
          `get_research_context` with planId `{id}` to read the completed work. Do not repeat it. \
          Then call `get_next_step` with planId `{id}` and `includeStalled: true` to take over a \
          stalled step first. Check what the other session already did for that step. {LOOP}"

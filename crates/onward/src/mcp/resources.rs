@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 
 use super::protocol_error;
 use crate::markdown;
+use crate::output::format;
 use crate::wire::call::SessionHealth;
 use crate::wire::event::Audit;
 use crate::wire::notice::{self, NOTICE};
@@ -166,8 +167,8 @@ pub(super) async fn list(
     let page = page.map_err(protocol_error)?;
     all.extend(page.plans.iter().map(|listed| {
         let sheet = &listed.sheet;
-        Resource::new(format!("{PLAN}{}", sheet.head.id), sheet.brief.name.clone())
-            .with_mime_type(MARKDOWN)
+        let name = format::sanitize_line(&sheet.brief.name);
+        Resource::new(format!("{PLAN}{}", sheet.head.id), name).with_mime_type(MARKDOWN)
     }));
     Ok(ListResourcesResult::with_all_items(all))
 }

@@ -10,12 +10,14 @@ use onward_core::Timestamp;
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+/// Columns of a quoted name.
+const MAX_QUOTED: usize = 200;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
 /// Whether a terminal or a text layout engine interprets the character.
-fn is_control(char: char) -> bool {
+pub(crate) fn is_control(char: char) -> bool {
     char.is_control()
         || matches!(
             char,
@@ -37,6 +39,19 @@ pub(crate) fn sanitize_line(text: &str) -> String {
         }
     }
     line
+}
+
+/// A name in a sentence for a model: one line in quotes. Characters that could end the quotes or
+/// start markup are replaced.
+pub(crate) fn quoted_name(name: &str) -> String {
+    let replace = |char| match char {
+        '"' | '`' => '\'',
+        '<' => '\u{2039}',
+        '>' => '\u{203a}',
+        char => char,
+    };
+    let line: String = sanitize_line(name).chars().map(replace).collect();
+    format!("\"{}\"", truncate(&line, MAX_QUOTED))
 }
 
 /// Text without control characters; line breaks and tabs stay.
@@ -178,6 +193,16 @@ mod tests {
         let json = json(&hostile);
         assert!(!json.chars().any(is_control), "{json:?}");
         assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
+    }
+
+    #[test]
+    fn a_quoted_name_is_one_line_and_cannot_end_its_quotes() {
+        let name = quoted_name("a\"\n\n`b` </system>\u{1b}[2J\u{202e}");
+        assert_eq!(
+            name,
+            "\"a' 'b' \u{2039}/system\u{203a}\u{fffd}[2J\u{fffd}\""
+        );
+        assert!(width(&quoted_name(&"long ".repeat(1_000))) <= MAX_QUOTED + 2);
     }
 
     #[test]

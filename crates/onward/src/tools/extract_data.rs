@@ -122,7 +122,7 @@ fn not_configured() -> ToolError {
         message: "no extraction model is configured and the client does not support MCP sampling"
             .to_owned(),
         hint: "extract the data yourself, or ask the user to set `model` under `[extraction]` in \
-               `onward.toml` and the key in `ONWARD_EXTRACTION__API_KEY` (see `onward config \
+               `config.toml` and the key in `ONWARD_EXTRACTION__API_KEY` (see `onward config \
                --help`)"
             .to_owned(),
         details: None,

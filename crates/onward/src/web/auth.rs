@@ -74,10 +74,15 @@ impl Auth {
             if let Some(caller) = self.local_user.clone() {
                 return Ok(self.principal("", caller));
             }
-            let cookie = cookies::session_cookie(headers).filter(|_| browser::is_page(path));
+            let cookie = cookies::session_cookie(headers, self.origin_policy.is_secure());
+            let cookie = cookie.filter(|_| browser::is_page(path));
             let cookie = cookie.ok_or(AuthError::Missing)?;
             let session = self.cookie_signer.read(cookie, engine.now());
             let session = session.ok_or(AuthError::SessionExpired)?;
+            let session_key = self.cookie_signer.session_key(cookie);
+            if engine.is_signed_out(session.tenant(), &session_key).await? {
+                return Err(AuthError::SessionExpired);
+            }
             let caller = match session {
                 Session::Token { tenant, token } => engine.caller_for_token(&tenant, token).await?,
                 Session::User {

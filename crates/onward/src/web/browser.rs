@@ -43,9 +43,12 @@ pub(super) fn redirect_to_login(site: &Site, request: &Request) -> Response {
         _ => None,
     };
     let mut response = redirect(&login_url(back.unwrap_or("/")));
-    if cookies::session_cookie(request.headers()).is_some() && site.auth.local_user.is_none() {
+    let is_secure = site.auth.origin_policy.is_secure();
+    if cookies::session_cookie(request.headers(), is_secure).is_some()
+        && site.auth.local_user.is_none()
+    {
         // The session has expired or its token was revoked.
-        if let Ok(cookie) = HeaderValue::try_from(cookies::clear_cookie()) {
+        if let Ok(cookie) = HeaderValue::try_from(cookies::clear_cookie(is_secure)) {
             response.headers_mut().insert(SET_COOKIE, cookie);
         }
     }

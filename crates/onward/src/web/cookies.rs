@@ -1,7 +1,9 @@
 //! Session cookies and CSRF tokens, both signed with the server's key.
 //!
 //! The cookie contains the id of the token, not the token itself. The token is checked with every
-//! request, so revoking it ends its sessions. A CSRF token is bound to the caller; a foreign page
+//! request, so revoking it ends its sessions. Signing out stores the key of the session, which is
+//! then rejected. With HTTPS the name of the cookie has the prefix `__Host-`: browsers accept it only
+//! from this host over HTTPS, so that another host of the domain cannot set it. A CSRF token is bound to the caller; a foreign page
 //! can submit a form but cannot read the token.
 
 use std::sync::Arc;
@@ -16,6 +18,8 @@ use onward_engine::access::TokenId;
 use sha2::Sha256;
 
 const COOKIE_NAME: &str = "onward_session";
+/// The prefix of cookie names with HTTPS.
+const HOST_PREFIX: &str = "__Host-";
 /// Lifetime of a session with a token.
 pub(crate) const TOKEN_SESSION_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Lifetime of a session of an identity provider user. The role is not checked again in
@@ -43,7 +47,14 @@ pub(crate) enum Session {
 }
 
 impl Session {
-    fn lifetime(&self) -> Duration {
+    pub(crate) fn tenant(&self) -> &Arc<str> {
+        match self {
+            Session::Token { tenant, .. } | Session::User { tenant, .. } => tenant,
+        }
+    }
+
+    /// How long a session is valid at most.
+    pub(crate) fn lifetime(&self) -> Duration {
         match self {
             Session::Token { .. } => TOKEN_SESSION_LIFETIME,
             Session::User { .. } => USER_SESSION_LIFETIME,
@@ -128,14 +139,16 @@ impl CookieSigner {
         (now < until).then_some(session)
     }
 
+    /// The key under which the end of a session is stored. The cookie cannot be derived from it.
+    pub(crate) fn session_key(&self, cookie: &str) -> String {
+        self.sign("session key", &[cookie])
+    }
+
     /// The `Set-Cookie` value that starts a session.
     pub(crate) fn set_cookie(&self, session: &Session, now: Timestamp, is_secure: bool) -> String {
         let value = self.write(session, now);
-        let secure = if is_secure { "; Secure" } else { "" };
         let seconds = session.lifetime().as_secs();
-        format!(
-            "{COOKIE_NAME}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}"
-        )
+        set_cookie(COOKIE_NAME, &value, "Strict", seconds, is_secure)
     }
 
     /// The CSRF token for the forms of a caller.
@@ -158,17 +171,39 @@ impl CookieSigner {
 }
 
 /// The `Set-Cookie` value that ends a session.
-pub(crate) fn clear_cookie() -> String {
-    format!("{COOKIE_NAME}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0")
+pub(crate) fn clear_cookie(is_secure: bool) -> String {
+    set_cookie(COOKIE_NAME, "", "Strict", 0, is_secure)
+}
+
+/// A `Set-Cookie` value for all paths of this host.
+pub(crate) fn set_cookie(
+    name: &str,
+    value: &str,
+    same_site: &str,
+    seconds: u64,
+    is_secure: bool,
+) -> String {
+    let name = full_name(name, is_secure);
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/; HttpOnly; SameSite={same_site}; Max-Age={seconds}{secure}")
+}
+
+fn full_name(name: &str, is_secure: bool) -> String {
+    format!("{}{name}", if is_secure { HOST_PREFIX } else { "" })
 }
 
 /// The value of the session cookie.
-pub(crate) fn session_cookie(headers: &HeaderMap) -> Option<&str> {
-    find_cookie(headers, COOKIE_NAME)
+pub(crate) fn session_cookie(headers: &HeaderMap, is_secure: bool) -> Option<&str> {
+    find_cookie(headers, COOKIE_NAME, is_secure)
 }
 
 /// The value of the cookie with this name.
-pub(crate) fn find_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn find_cookie<'a>(
+    headers: &'a HeaderMap,
+    name: &str,
+    is_secure: bool,
+) -> Option<&'a str> {
+    let name = full_name(name, is_secure);
     let lines = headers.get_all(COOKIE).iter();
     let lines = lines.filter_map(|line| line.to_str().ok());
     lines
@@ -265,8 +300,12 @@ mod tests {
     #[test]
     fn finds_the_session_cookie_among_others() {
         let mut headers = HeaderMap::new();
-        assert_eq!(session_cookie(&headers), None);
+        assert_eq!(session_cookie(&headers, false), None);
         headers.insert(COOKIE, "a=b; onward_session=x.y; c=d".parse().unwrap());
-        assert_eq!(session_cookie(&headers), Some("x.y"));
+        assert_eq!(session_cookie(&headers, false), Some("x.y"));
+        // Another host of the domain could have set it.
+        assert_eq!(session_cookie(&headers, true), None);
+        headers.insert(COOKIE, "__Host-onward_session=z".parse().unwrap());
+        assert_eq!(session_cookie(&headers, true), Some("z"));
     }
 }

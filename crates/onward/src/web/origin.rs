@@ -9,7 +9,7 @@ use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, HOST, ORIGIN, VARY,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use onward_core::Code;
 
 use super::problem::Problem;
@@ -47,10 +47,21 @@ impl OriginPolicy {
                  `serve.public_url`",
             ));
         }
-        self.check_origin(request.headers(), &host)
+        self.check_origin(request.method(), request.headers(), &host)
     }
 
-    fn check_origin(&self, headers: &HeaderMap, host: &str) -> Result<(), Problem> {
+    /// Whether browsers reach the server over HTTPS, so that cookies can be `Secure`.
+    pub(super) fn is_secure(&self) -> bool {
+        let public = self.public.as_deref();
+        public.is_some_and(|public| public.starts_with("https://"))
+    }
+
+    fn check_origin(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        host: &str,
+    ) -> Result<(), Problem> {
         let foreign = || {
             Problem::new(
                 Code::Forbidden,
@@ -59,12 +70,14 @@ impl OriginPolicy {
             )
         };
         let Some(origin) = headers.get(ORIGIN) else {
-            // A cross-origin GET without CORS, such as an image, sends no `Origin`.
+            // A cross-origin GET without CORS, such as an image, sends no `Origin`. Only a link to a
+            // page is allowed.
             let is = |name, value: &str| headers.get(name).is_some_and(|header| header == value);
             let from_page = headers.contains_key(FETCH_SITE)
                 && !is(FETCH_SITE, "same-origin")
                 && !is(FETCH_SITE, "none");
-            return if from_page && !is(FETCH_MODE, "navigate") {
+            let is_link = method == Method::GET && is(FETCH_MODE, "navigate");
+            return if from_page && !is_link {
                 Err(foreign())
             } else {
                 Ok(())
@@ -258,14 +271,24 @@ mod tests {
     }
 
     #[test]
-    fn rejects_cross_site_subresource_requests() {
-        let check = |site: &str, mode: &str| {
-            policy(true).check(&request(&[
+    fn rejects_cross_site_requests_except_links() {
+        let check_method = |method: Method, site: &str, mode: &str| {
+            let mut request = request(&[
                 ("host", "localhost:7171"),
                 ("sec-fetch-site", site),
                 ("sec-fetch-mode", mode),
-            ]))
+            ]);
+            *request.method_mut() = method;
+            policy(true).check(&request)
         };
+        let check = |site: &str, mode: &str| check_method(Method::GET, site, mode);
+        for method in [Method::POST, Method::DELETE, Method::PUT, Method::HEAD] {
+            for site in ["cross-site", "same-site"] {
+                let checked = check_method(method.clone(), site, "navigate");
+                assert!(checked.is_err(), "{method} {site}");
+            }
+            assert!(check_method(method, "same-origin", "navigate").is_ok());
+        }
         assert!(check("same-origin", "cors").is_ok());
         assert!(check("none", "navigate").is_ok());
         assert!(check("cross-site", "navigate").is_ok(), "a link");

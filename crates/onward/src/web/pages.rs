@@ -169,6 +169,8 @@ struct Visit {
     caller: Caller,
     /// Whether the session comes from a cookie, so that signing out is possible.
     signed_in: bool,
+    /// The session cookie.
+    cookie: Option<String>,
     fields: Fields,
 }
 
@@ -179,9 +181,11 @@ impl FromRequestParts<Arc<Site>> for Visit {
         let caller = parts.extensions.get::<Caller>().cloned();
         let caller = caller.ok_or(Error::Unauthorized(TOKEN_REQUIRED))?;
         caller.allow(Permission::Read).map_err(Error::from)?;
+        let is_secure = site.auth.origin_policy.is_secure();
+        let cookie = cookies::session_cookie(&parts.headers, is_secure);
         Ok(Self {
-            signed_in: site.auth.local_user.is_none()
-                && cookies::session_cookie(&parts.headers).is_some(),
+            signed_in: site.auth.local_user.is_none() && cookie.is_some(),
+            cookie: cookie.map(str::to_owned),
             site: Arc::clone(site),
             caller,
             fields: Fields::from_query(&parts.uri),

@@ -252,7 +252,7 @@ impl Plan {
     fn new(plan: &SessionPlan) -> Self {
         Self {
             plan_id: plan.head.id.to_string(),
-            name: plan.name.clone(),
+            name: super::line(&plan.name),
             status: plan.head.status().as_str(),
             progress: plan.head.counts.progress(),
         }

@@ -100,7 +100,7 @@ impl Output {
     fn new(output: OutputExcerpt) -> Self {
         Self {
             output_id: output.id.to_string(),
-            title: output.title,
+            title: super::line(output.title),
             version: output.version,
             media_type: output.media_type,
             excerpt: output.excerpt,
@@ -115,7 +115,7 @@ impl StepContext {
             step: StepView::new(context.step),
             plan: PlanHeading {
                 plan_id: context.plan.to_string(),
-                name: context.name,
+                name: super::line(context.name),
                 research_question: context.research_question,
             },
             prior_results: context.results.into_iter().map(PriorResult::new).collect(),
@@ -134,7 +134,7 @@ impl StepView {
             step_id: step.id.to_string(),
             step_order: step.order,
             step_type: step.step_type.as_str(),
-            title: step.title,
+            title: step.title.map(super::line),
             status: step.status.as_str(),
             attempt: step.attempt,
             instructions: step.instructions,
@@ -160,7 +160,7 @@ impl Artifact {
     fn new(artifact: Excerpt) -> Self {
         Self {
             artifact_id: artifact.id.to_string(),
-            title: artifact.title,
+            title: super::line(artifact.title),
             artifact_type: artifact.kind,
             excerpt: artifact.excerpt,
             step_id: artifact.step.map(|step| step.to_string()),
@@ -392,7 +392,7 @@ impl HeldStep {
         Self {
             step_id: own.focus.id.to_string(),
             step_order: own.order,
-            title: own.title,
+            title: own.title.map(super::line),
             branches: lines(&own.focus.branches),
             instructions: own.focus.instructions,
             claim_token: own.token.as_str().to_owned(),
@@ -446,7 +446,7 @@ impl Plan {
         } = sheet;
         Self {
             plan_id: head.id.to_string(),
-            name: brief.name,
+            name: super::line(brief.name),
             research_question: brief.research_question,
             status: head.status().as_str(),
             progress: head.counts.progress(),
@@ -466,7 +466,7 @@ impl Step {
             step_id: step.id.to_string(),
             step_order: step.order,
             step_type: step.step_type.as_str(),
-            title: step.title,
+            title: step.title.map(super::line),
             status: step.status.as_str(),
             attempt: step.attempt,
             instructions: None,

@@ -124,7 +124,7 @@ impl Held {
         Self {
             step_id: held.step.to_string(),
             step_order: held.order,
-            title: held.title.clone(),
+            title: held.title.as_ref().map(super::line),
             since: super::at(held.since),
         }
     }
@@ -242,7 +242,7 @@ impl NextStep {
             step_id: assigned.step.to_string(),
             step_order: assigned.order,
             step_type: assigned.step_type.as_str(),
-            title: assigned.title.clone(),
+            title: assigned.title.as_ref().map(super::line),
             instructions: assigned.instructions.clone(),
             attempt: assigned.attempt,
             claim_token: assigned.token.as_str().to_owned(),
@@ -261,7 +261,7 @@ impl NextStep {
             step_id: step.id().to_string(),
             step_order: step.order,
             step_type: step.spec.step_type.as_str(),
-            title: step.spec.title.clone(),
+            title: step.spec.title.as_ref().map(super::line),
             instructions: step.spec.instructions.clone(),
             attempt: step.attempt(),
         }

@@ -61,7 +61,7 @@ impl Notification {
         let step = source.step.as_ref().map(|(id, order, title)| Step {
             step_id: id.to_string(),
             order: *order,
-            title: title.clone(),
+            title: title.as_ref().map(super::line),
             attempt: finding.attempt,
         });
         Self {
@@ -73,7 +73,7 @@ impl Notification {
             found_at: super::at(notification.found_at),
             plan: Plan {
                 plan_id: notification.plan.to_string(),
-                name: source.plan_name.clone(),
+                name: super::line(&source.plan_name),
                 status: source.plan_status.as_str(),
                 on_stall: source.on_stall.as_str(),
             },

@@ -73,7 +73,7 @@ impl Plan {
         let sheet = &listed.sheet;
         Self {
             plan_id: sheet.head.id.to_string(),
-            name: sheet.brief.name.clone(),
+            name: super::line(&sheet.brief.name),
             research_question: excerpt::summary(&sheet.brief.research_question, cut),
             status: sheet.head.status().as_str(),
             stalled: listed.stalled,
@@ -269,7 +269,7 @@ impl PlanStatusView {
         };
         Self {
             plan_id: head.id.to_string(),
-            name: brief.name.clone(),
+            name: super::line(&brief.name),
             status: head.status().as_str(),
             derived_status: status.derived.as_str(),
             stalled: !status.stalled.is_empty(),

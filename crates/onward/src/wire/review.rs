@@ -59,9 +59,9 @@ impl Review {
     pub(crate) fn list_entry(open: &OpenReview, plan_name: &str) -> Self {
         Self {
             plan_id: Some(PlanId::to_string(&open.plan)),
-            plan_name: Some(plan_name.to_owned()),
+            plan_name: Some(super::line(plan_name)),
             step_order: Some(open.order),
-            title: open.title.clone(),
+            title: open.title.as_ref().map(super::line),
             ..Self::new(open.step, &open.review)
         }
     }

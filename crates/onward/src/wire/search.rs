@@ -70,7 +70,7 @@ impl Hit {
         Self {
             artifact_id: artifact,
             output_id: output,
-            title: hit.title,
+            title: super::line(hit.title),
             snippet: result.snippet,
             artifact_type: hit.kind,
             plan_id: hit.plan.map(|plan| plan.to_string()),

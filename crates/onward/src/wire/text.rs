@@ -37,6 +37,7 @@ impl Text {
             mut content,
             total_chars,
         } = page;
+        let title = super::line(title);
         let title_chars: usize = title.chars().map(escaped).sum();
         let mut left = MAX_RESPONSE.saturating_sub(ENVELOPE + NOTICE.len() + title_chars);
         let mut chars = 0;

@@ -16,9 +16,11 @@
 mod basics;
 mod damaged_databases;
 mod environment;
+mod export_files;
 mod fixture;
 mod help;
 mod json;
+mod project_trust;
 mod redact;
 mod restore;
 mod script;

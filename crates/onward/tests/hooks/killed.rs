@@ -101,7 +101,7 @@ fn reports_the_call_of_a_killed_agent(harness: &Harness) {
         .as_str()
         .unwrap();
     let call = format!(
-        "\n- Bash `ls`: {}",
+        "\n- \"Bash\" \"ls\": {}",
         message::for_model(Cause::OutcomeUnknown, None)
     );
     assert!(text.ends_with(&call), "{text}");

@@ -17,6 +17,7 @@ mod descriptions;
 mod document;
 mod engine;
 mod fixtures;
+mod hostile_names;
 mod inputs;
 mod loop_cost;
 mod model_tools;

@@ -69,6 +69,44 @@ async fn signs_in_and_out_with_a_token() {
     assert_eq!(browser.get("/plans").await.location, "/login?back=/plans");
 }
 
+/// A copied cookie is rejected after its user signed out, also by another server with the same
+/// secret. Other sessions of the token continue.
+async fn signing_out_ends_the_session_on_the_server(test: &str, database: Option<String>) {
+    let start = |name: &str, database: &str| {
+        token_server(name)
+            .with_config("[serve]\nsecret = \"0123456789abcdef0123456789abcdef\"")
+            .with_database(database.to_owned())
+    };
+    let setup = token_server(test);
+    let database = database.unwrap_or_else(|| setup.database.clone());
+    let token = start(test, &database).token("local", "ann", "member");
+    let server = start(&format!("{test}-one"), &database).serve();
+    let other = start(&format!("{test}-two"), &database).serve();
+    let browser = Browser::signed_in(&server, &token).await;
+    let second = Browser::signed_in(&server, &token).await;
+    let stolen = browser.copy();
+    let elsewhere = browser.copy_to(&other);
+    for copy in [&stolen, &elsewhere] {
+        assert_eq!(copy.get("/plans").await.status, StatusCode::OK);
+    }
+    browser.submit("/plans", "/logout", &[]).await;
+    for copy in [&stolen, &elsewhere] {
+        assert_eq!(copy.get("/plans").await.location, "/login?back=/plans");
+    }
+    assert_eq!(second.get("/plans").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn signing_out_ends_the_session_on_all_servers() {
+    signing_out_ends_the_session_on_the_server("pages-sign-out", None).await;
+}
+
+#[tokio::test]
+async fn signing_out_ends_the_session_on_all_servers_on_postgres() {
+    let database = onward_testbed::Cluster::shared().database();
+    signing_out_ends_the_session_on_the_server("pages-sign-out-pg", Some(database)).await;
+}
+
 #[tokio::test]
 async fn the_cookie_is_secure_behind_https() {
     let setup = token_server("pages-https")
@@ -82,11 +120,19 @@ async fn the_cookie_is_secure_behind_https() {
         ("csrf_token", csrf_token.as_str()),
     ];
     let signed_in = browser.post("/login", &fields).await;
+    let cookie = signed_in.cookie;
+    assert!(cookie.ends_with("; Secure"), "{cookie}");
+    // Browsers accept this name only with `Secure`, `Path=/` and without a domain.
+    assert!(cookie.starts_with("__Host-onward_session="), "{cookie}");
     assert!(
-        signed_in.cookie.ends_with("; Secure"),
-        "{}",
-        signed_in.cookie
+        cookie.contains("; Path=/;") && !cookie.contains("Domain"),
+        "{cookie}"
     );
+    assert_eq!(browser.get("/plans").await.status, StatusCode::OK);
+    let signed_out = browser.submit("/plans", "/logout", &[]).await;
+    let cookie = signed_out.cookie;
+    assert!(cookie.starts_with("__Host-onward_session=;"), "{cookie}");
+    assert!(cookie.ends_with("Max-Age=0; Secure"), "{cookie}");
 }
 
 #[tokio::test]

@@ -65,6 +65,23 @@ impl Browser {
         browser
     }
 
+    /// A browser with a copy of the cookie.
+    pub(crate) fn copy(&self) -> Self {
+        Self {
+            base: self.base.clone(),
+            client: self.client.clone(),
+            cookie: Mutex::new(self.cookie.lock().unwrap().clone()),
+        }
+    }
+
+    /// A browser with a copy of the cookie, at another server.
+    pub(crate) fn copy_to(&self, server: &Server) -> Self {
+        Self {
+            base: server.url.clone(),
+            ..self.copy()
+        }
+    }
+
     pub(crate) async fn get(&self, path: &str) -> PageResponse {
         self.send(self.client.get(format!("{}{path}", self.base)))
             .await

@@ -346,7 +346,7 @@ async fn rejects_a_webhook_without_a_secret_at_startup() {
     let error = &error["error"];
     assert_eq!(error["code"], "invalid_input", "{stderr}");
     assert!(
-        text(&error["message"]).contains("onward.toml:2"),
+        text(&error["message"]).contains("config.toml:2"),
         "{stderr}"
     );
     assert!(text(&error["hint"]).contains("ONWARD_NOTIFY__SECRET"));

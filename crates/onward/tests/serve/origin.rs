@@ -76,16 +76,21 @@ async fn rejects_other_origins_and_allows_configured_ones() {
 
 #[tokio::test]
 async fn allows_the_host_of_the_public_url() {
-    let server = program("public")
-        .with_config("[serve]\npublic_url = \"https://onward.example.org\"")
-        .serve();
+    let setup =
+        program("public").with_config("[serve]\npublic_url = \"https://onward.example.org\"");
+    let token = format!("Bearer {}", setup.token("local", "ann", "member"));
+    let server = setup.serve();
     let host = [("host", "onward.example.org")];
-    assert!(
-        get_with(&server, "/api/v1/plans", &host)
-            .await
-            .status
-            .is_success()
-    );
+    get_with(&server, "/api/v1/plans", &host)
+        .await
+        .expect_problem(401, "unauthorized");
+    get_with(
+        &server,
+        "/api/v1/plans",
+        &[host[0], ("authorization", &token)],
+    )
+    .await
+    .expect_success();
     get_with(&server, "/api/v1/plans", &[("host", "evil.example")])
         .await
         .expect_problem(403, "forbidden");
@@ -94,6 +99,36 @@ async fn allows_the_host_of_the_public_url() {
         metadata.expect_success()["resource"],
         "https://onward.example.org/mcp"
     );
+}
+
+#[tokio::test]
+async fn a_public_url_requires_authentication_or_open() {
+    let setup = || {
+        program("public-open").with_config("[serve]\npublic_url = \"https://onward.example.org\"")
+    };
+    let refused = setup().run(&["--json", "serve", "--bind", "127.0.0.1:0"]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    let error: serde_json::Value = serde_json::from_str(&refused.stderr).expect("valid JSON");
+    assert_eq!(error["error"]["code"], "not_configured", "{error}");
+    let server = setup().start(&["serve", "--bind", "127.0.0.1:0", "--open"]);
+    let host = [("host", "onward.example.org")];
+    get_with(&server, "/api/v1/plans", &host)
+        .await
+        .expect_success();
+}
+
+#[tokio::test]
+async fn rejects_cross_site_requests_that_change_state_without_origin() {
+    let server = program("no-origin").serve();
+    for mode in ["navigate", "no-cors", "cors"] {
+        for method in [Method::POST, Method::DELETE] {
+            let request = server
+                .request(method, "/api/v1/plans")
+                .header("sec-fetch-site", "cross-site")
+                .header("sec-fetch-mode", mode);
+            send(request).await.expect_problem(403, "forbidden");
+        }
+    }
 }
 
 #[tokio::test]

@@ -132,6 +132,32 @@ async fn rejects_invalid_calls_with_their_path() {
     invalid.expect_problem(400, "invalid_input");
 }
 
+/// A remote agent must not find out which processes run on the server's machine.
+#[tokio::test]
+async fn reveals_no_process_of_the_server_to_remote_agents() {
+    let setup = program("remote-owner").with_config("[access]\nrequire_tokens = true");
+    let token = setup.token("local", "agent", "agent");
+    let server = setup.serve();
+    let record = async |owner: Value| {
+        let call = json!({ "tool": "a", "status": "running", "owner": owner });
+        let response = server.post_as(&token, "/api/v1/sessions/h-1/calls", call);
+        let call = response.await.expect_success();
+        (call["owner"].clone(), call["status"].clone())
+    };
+    let own = std::process::id();
+    for process in [own, 999_999_999] {
+        let expected = json!({ "host": "remote/", "processId": process });
+        let (owner, status) = record(json!({ "processId": process })).await;
+        assert_eq!((owner, status), (expected, json!("running")));
+    }
+    // Even with the name of the server's host, an interruption proves nothing.
+    let host = onward_engine::machine::owner(own).expect("running").host;
+    let (owner, _) = record(json!({ "processId": 999_999_999, "host": host })).await;
+    assert_eq!(owner["host"], format!("remote/{host}"));
+    let recovered = server.post_as(&token, "/api/v1/sessions/h-1/recover", json!({}));
+    assert_eq!(recovered.await.expect_success()["interrupted"], json!([]));
+}
+
 /// A tool process is killed while no server runs. The next server interrupts its calls.
 async fn interrupts_calls_of_a_killed_process(test: &str, database: String) {
     let mut tool = ToolProcess::start();

@@ -164,7 +164,7 @@ async fn start_sign_in(server: &Server, back: &str) -> PendingSignIn {
     let query = url.query_pairs().into_owned().collect();
     let cookie = response.cookie("onward_sign_in").expect("cookie set");
     let set = &response.cookies[0];
-    for part in ["HttpOnly", "SameSite=Lax", "Path=/login", "Max-Age=600"] {
+    for part in ["HttpOnly", "SameSite=Lax", "Path=/;", "Max-Age=600"] {
         assert!(set.contains(part), "{set}");
     }
     PendingSignIn { query, cookie }
@@ -278,6 +278,9 @@ async fn signs_in_through_the_provider_and_out() {
     let sign_out = onward_testbed::send(sign_out).await;
     assert_eq!(sign_out.status, 303);
     assert_eq!(sign_out.header("location"), "/login");
+    // A copy of the cookie is rejected.
+    let copied = get_page(&server, "/plans", &session).await;
+    assert_eq!(copied.location, "/login?back=/plans");
     // The callback cannot be repeated, because the cookie was deleted.
     assert_eq!(
         response.cookie("onward_sign_in").as_deref(),

@@ -12,7 +12,7 @@ use crate::distribution::Distribution;
 use crate::error::Error;
 
 /// The tables whose rows are on the node of their tenant.
-pub(super) const BY_TENANT: [&str; 30] = [
+pub(super) const BY_TENANT: [&str; 31] = [
     "tenants",
     "plans",
     "steps",
@@ -26,6 +26,7 @@ pub(super) const BY_TENANT: [&str; 30] = [
     "tenant_log",
     "tool_calls",
     "tokens",
+    "sign_outs",
     "due",
     "skill_executions",
     "feedback",

@@ -1,7 +1,9 @@
 //! `record_call`: records a tool call of a custom harness before it runs.
 //!
 //! With an owner process, Onward can detect that the process has exited; without one, only the
-//! timeout applies. A process without a host runs on the machine of this server.
+//! timeout applies. A process without a host runs on the machine of this server. Only callers on this
+//! machine can name its processes: the owner of a remote call is stored under a host that matches
+//! none, so that neither the response nor an interruption reveals a process of a server.
 
 use onward_core::call::{Limit, Owner as CallOwner};
 use onward_core::policy::MAX_SESSION_ID;
@@ -14,6 +16,9 @@ use serde_json::Value;
 
 use crate::tools::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::call::Call;
+
+/// The start of the host of a remote owner. No host name contains a slash.
+const REMOTE_HOST: &str = "remote/";
 
 pub(super) struct RecordCall;
 
@@ -63,7 +68,8 @@ enum Status {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Owner {
-    /// Host of the process; default: the machine of this server
+    /// Host of the process; default: the machine of this server. If the server requires
+    /// authentication, the process is not checked
     host: Option<String>,
     /// Boot id of the host
     boot_id: Option<String>,
@@ -105,7 +111,7 @@ impl Spec for RecordCall {
             tool: input.tool,
             input: tool_input,
             limit,
-            owner: input.owner.map(owner).transpose()?,
+            owner: owner(input.owner, context.is_local)?,
             batch: input.batch,
         };
         let initial = match input.status {
@@ -121,18 +127,29 @@ impl Spec for RecordCall {
     }
 }
 
-fn owner(owner: Owner) -> Result<CallOwner, ToolError> {
-    match owner.host {
-        Some(host) if host.is_empty() => Err(ToolError::invalid("owner.host", "must not be empty")),
-        Some(host) => Ok(CallOwner {
-            host,
-            boot: owner.boot_id,
-            process: owner.process_id,
-            process_started: owner.process_start,
-        }),
-        None => machine::owner(owner.process_id).ok_or_else(|| {
-            let message = "is not a running process on this machine; set `host` or omit `owner`";
-            ToolError::invalid("owner.processId", message)
-        }),
-    }
+fn owner(owner: Option<Owner>, is_local: bool) -> Result<Option<CallOwner>, ToolError> {
+    let Some(owner) = owner else {
+        return Ok(None);
+    };
+    let host = match owner.host {
+        Some(host) if host.is_empty() => {
+            return Err(ToolError::invalid("owner.host", "must not be empty"));
+        }
+        Some(host) if is_local => host,
+        None if is_local => {
+            let owner = machine::owner(owner.process_id).ok_or_else(|| {
+                let message =
+                    "is not a running process on this machine; set `host` or omit `owner`";
+                ToolError::invalid("owner.processId", message)
+            })?;
+            return Ok(Some(owner));
+        }
+        host => format!("{REMOTE_HOST}{}", host.unwrap_or_default()),
+    };
+    Ok(Some(CallOwner {
+        host,
+        boot: owner.boot_id,
+        process: owner.process_id,
+        process_started: owner.process_start,
+    }))
 }

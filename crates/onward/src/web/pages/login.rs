@@ -1,4 +1,4 @@
-//! `/login`: exchanges a token for a session cookie. `/logout` clears it. Sign-in through an
+//! `/login`: exchanges a token for a session cookie. `/logout` ends the session. Sign-in through an
 //! identity provider is in `provider.rs`.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::layout::{Layout, render};
-use super::{Fields, FormPost, PageResult, form, invalid_csrf_token, redirect};
+use super::{Fields, FormPost, PageResult, Visit, form, invalid_csrf_token, redirect};
 use crate::web::Site;
 use crate::web::browser::local_path;
 use crate::web::cookies::{Session, clear_cookie};
@@ -79,15 +79,31 @@ pub(super) async fn sign_in(State(site): State<Arc<Site>>, request: Request) -> 
         }
         Err(error) => return Err(error.into()),
     };
-    let cookie = site
-        .auth
-        .cookie_signer
-        .set_cookie(&session, site.engine.now(), site.is_secure());
+    let cookie = site.auth.cookie_signer.set_cookie(
+        &session,
+        site.engine.now(),
+        site.auth.origin_policy.is_secure(),
+    );
     Ok(with_cookie(redirect(local_path(back)), &cookie))
 }
 
-pub(super) async fn sign_out(_: FormPost) -> PageResult {
-    Ok(with_cookie(redirect("/login"), &clear_cookie()))
+pub(super) async fn sign_out(FormPost { visit, .. }: FormPost) -> PageResult {
+    let Visit {
+        site,
+        caller,
+        cookie,
+        ..
+    } = visit;
+    let (signer, now) = (&site.auth.cookie_signer, site.engine.now());
+    if let Some(cookie) = cookie
+        && let Some(session) = signer.read(&cookie, now)
+    {
+        let key = signer.session_key(&cookie);
+        let expires_at = now.checked_add(session.lifetime()).unwrap_or(now);
+        site.engine.sign_out(&caller, &key, expires_at).await?;
+    }
+    let clear = clear_cookie(site.auth.origin_policy.is_secure());
+    Ok(with_cookie(redirect("/login"), &clear))
 }
 
 fn with_cookie(response: Response, cookie: &str) -> Response {

@@ -82,12 +82,10 @@ fn cookie(site: &Site, attempt: Option<&SignInAttempt>) -> Option<HeaderValue> {
     } else {
         0
     };
-    let secure = if site.is_secure() { "; Secure" } else { "" };
     let value = value.unwrap_or_default();
+    let is_secure = site.auth.origin_policy.is_secure();
     // `Lax`, because the callback is a cross-site navigation.
-    let text = format!(
-        "{COOKIE_NAME}={value}; Path=/login; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}"
-    );
+    let text = cookies::set_cookie(COOKIE_NAME, &value, "Lax", seconds, is_secure);
     HeaderValue::try_from(text).ok()
 }
 
@@ -168,7 +166,8 @@ async fn complete_sign_in(site: &Arc<Site>, request: &axum::http::Request<()>) -
         user: format::sanitize_line(subject),
         back: local_path(&attempt.back).to_owned(),
     })?;
-    let cookie = signer.set_cookie(&session, site.engine.now(), site.is_secure());
+    let is_secure = site.auth.origin_policy.is_secure();
+    let cookie = signer.set_cookie(&session, site.engine.now(), is_secure);
     append(&mut response, HeaderValue::try_from(cookie).ok());
     Ok(response)
 }
@@ -176,7 +175,7 @@ async fn complete_sign_in(site: &Arc<Site>, request: &axum::http::Request<()>) -
 /// The sign-in attempt of this browser, if it has the state of the callback.
 fn attempt(site: &Site, headers: &HeaderMap, fields: &Fields) -> Result<SignInAttempt, PageError> {
     let signer = &site.auth.cookie_signer;
-    let attempt = find_cookie(headers, COOKIE_NAME);
+    let attempt = find_cookie(headers, COOKIE_NAME, site.auth.origin_policy.is_secure());
     let attempt = attempt.and_then(|value| SignInAttempt::read(signer, value, site.engine.now()));
     let state = fields.get("state").unwrap_or_default();
     let attempt = attempt.filter(|attempt| attempt.state == state);

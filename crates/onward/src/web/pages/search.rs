@@ -140,7 +140,7 @@ fn results(searched: SearchResults, duration: &str, index: &IndexState) -> Resul
     let no_matches = "No matches.".to_owned();
     let no_semantic_matches = match (searched.mode, &index.model, &index.last_error) {
         (Mode::Keyword, None, _) => {
-            "Semantic search is off. Set [embeddings] in onward.toml.".to_owned()
+            "Semantic search is off. Set [embeddings] in config.toml.".to_owned()
         }
         (Mode::Keyword, Some(_), Some((_, error))) => {
             format!("The embedding model is unavailable: {error}.")

@@ -1,0 +1,39 @@
+//! The locations of configuration files, of the default database and of the user's directories.
+
+use std::env;
+use std::path::PathBuf;
+
+/// The project's file, in the current directory or its nearest ancestor.
+pub(super) const PROJECT_FILE: &str = "onward.toml";
+/// The user's file, relative to the user's configuration directory.
+const USER_FILE: &str = "onward/config.toml";
+/// The default database, relative to the user's data directory.
+const DATABASE_FILE: &str = "onward/onward.db";
+
+/// The project's file, if it exists.
+pub(super) fn project_file() -> Option<PathBuf> {
+    let here = env::current_dir().ok()?;
+    let mut paths = here.ancestors().map(|folder| folder.join(PROJECT_FILE));
+    paths.find(|path| path.is_file())
+}
+
+/// The user's file, if it exists.
+pub(super) fn user_file() -> Option<PathBuf> {
+    let path = directory("XDG_CONFIG_HOME", ".config")?.join(USER_FILE);
+    path.is_file().then_some(path)
+}
+
+/// The default database. `None` if the user has no data directory.
+pub(super) fn default_database() -> Option<PathBuf> {
+    Some(directory("XDG_DATA_HOME", ".local/share")?.join(DATABASE_FILE))
+}
+
+/// A directory of the user, from the variable or from the default below `HOME`.
+pub(super) fn directory(variable: &str, default: &str) -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(default)))
+}
