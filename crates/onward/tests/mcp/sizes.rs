@@ -4,6 +4,7 @@
 //! is cut can be read in pages.
 
 use onward_testbed::mcp_client::{Client, Era};
+use onward_testbed::{Backend, Database, psql};
 use serde_json::{Value, json};
 
 use crate::program;
@@ -225,6 +226,71 @@ fn no_response_exceeds_its_limit_on_the_largest_plan() {
     }
     assert_eq!(whole, text(100_000));
     assert!(whole.starts_with(cut.trim_end_matches('…')));
+}
+
+/// Completes all steps but the last ten with results of 20,000 characters, and fails one in ten.
+/// Writes the rows directly: this many calls would take minutes.
+const COMPLETE: &str = "
+    UPDATE steps SET status = 'completed', claim_token = 'token', claim_session = 'session-0',
+        started_at = 1, ended_at = 2, ended_commit = 1,
+        result_summary = left(repeat('Über Ebbe und Flut ' || chr(1), 1001), 20000),
+        result = '{\"data\":\"' || repeat('x', 1000) || '\"}',
+        result_report = '{\"how\":\"' || repeat('x', 10000) || '\"}',
+        result_notes = repeat('Notes', 2000)
+    WHERE step_order <= 9990 AND step_order % 10 <> 0;
+    UPDATE steps SET status = 'failed', ended_at = 2, ended_commit = 1, failure_kind = 'by_hand',
+        failure_words = repeat('Reason', 1600)
+    WHERE step_order <= 9990 AND step_order % 10 = 0;
+    UPDATE plans SET status = 'executing', pending = 10, completed = 8991, failed = 999;
+";
+
+#[test]
+fn no_response_exceeds_its_limit_after_ten_thousand_long_results() {
+    let database = Database::create(Backend::Postgres).address();
+    let dir = program().with_database(database.clone());
+    let created = Client::start(&dir, Era::Stateless).call("create_research_plan", plan());
+    psql(&database, COMPLETE).expect("rows were written");
+    // A new process has no cached plan.
+    let client = Client::start(&dir, Era::Stateless);
+    let mut tools = Sized { client };
+    let plan = created["planId"].clone();
+    let session = json!({ "planId": plan, "sessionId": "session-1" });
+    let step = tools.call("get_next_step", session.clone());
+    assert_eq!(step["stepOrder"], 9_991);
+    let status = tools.read("get_plan_status", json!({ "planId": plan }));
+    assert_eq!(status["counts"]["completed"], 8_991);
+    assert_eq!(status["truncated"], true);
+    let context = tools.read("get_research_context", session.clone());
+    assert_eq!(context["heldSteps"][0]["claimToken"], step["claimToken"]);
+    assert_eq!(context["truncated"], true);
+    for (status, reports) in [
+        (None, false),
+        (Some("completed"), true),
+        (Some("failed"), false),
+    ] {
+        let mut list = json!({ "planId": plan, "limit": 1_000, "includeReports": reports });
+        if let Some(status) = status {
+            list["status"] = status.into();
+        }
+        let steps = tools.read("list_plan_steps", list);
+        assert!(steps["nextCursor"].is_string(), "{steps}");
+        assert_eq!(steps["truncated"], true);
+    }
+    tools.read("list_active_plans", json!({}));
+    let step_id = &step["stepId"];
+    tools.read("get_step_context", json!({ "stepId": step_id }));
+    let note = json!({ "stepId": step_id, "note": text(10_000) });
+    tools.call("report_step_progress", note);
+    let result = json!({
+        "stepId": step_id,
+        "claimToken": step["claimToken"],
+        "resultSummary": text(20_000),
+        "sessionId": "session-1",
+        "claimNext": true,
+    });
+    let submitted = tools.call("submit_step_result", result);
+    assert_eq!(submitted["nextStep"]["stepOrder"], 9_992, "{submitted}");
+    tools.read("get_research_context", session);
 }
 
 #[test]
