@@ -89,7 +89,30 @@ impl Sized {
         let response = self.client.request("tools/call", params);
         let text = response["result"]["content"][0]["text"].as_str();
         let text = text.unwrap_or_else(|| panic!("{response}"));
-        (serde_json::from_str(text).unwrap(), text.chars().count())
+        let response: Value = serde_json::from_str(text).unwrap();
+        assert_reports_cuts(response.get("error").unwrap_or(&response));
+        (response, text.chars().count())
+    }
+}
+
+/// A response with a cut text or list is marked as truncated, and a truncated response names the
+/// call for the rest.
+fn assert_reports_cuts(response: &Value) {
+    let truncated = response["truncated"] == true;
+    assert!(truncated || !has_cuts(response), "{response}");
+    let names_rest = ["more", "nextOffset"].map(|name| response.get(name).is_some());
+    assert!(!truncated || names_rest.contains(&true), "{response}");
+}
+
+fn has_cuts(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            // The next page has the other steps and plans of a list.
+            name.ends_with("Omitted") || has_cuts(value)
+        }),
+        Value::Array(entries) => entries.iter().any(has_cuts),
+        Value::String(text) => text.contains('…'),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -291,6 +314,26 @@ fn no_response_exceeds_its_limit_after_ten_thousand_long_results() {
     let submitted = tools.call("submit_step_result", result);
     assert_eq!(submitted["nextStep"]["stepOrder"], 9_992, "{submitted}");
     tools.read("get_research_context", session);
+}
+
+#[test]
+fn a_response_that_omits_steps_is_truncated() {
+    let dir = program();
+    let client = Client::start(&dir, Era::Stateless);
+    let mut tools = Sized { client };
+    let steps = vec![json!({ "stepType": "search", "instructions": "Do it" }); 60];
+    let plan = json!({ "name": "A plan", "researchQuestion": "Why?", "steps": steps });
+    let created = tools.call("create_research_plan", plan);
+    let plan = json!({ "planId": created["planId"] });
+    let status = tools.call("get_plan_status", plan.clone());
+    let listed = status["pendingSteps"].as_array().unwrap().len();
+    assert_eq!(status["pendingStepsOmitted"], 60 - listed);
+    assert_eq!(status["truncated"], true, "{status}");
+    let mut short = plan.clone();
+    short["maxChars"] = 2_000.into();
+    let (status, chars) = tools.response("get_plan_status", short);
+    assert!(chars <= 2_000, "{chars} characters");
+    assert_eq!(status["truncated"], true, "{status}");
 }
 
 #[test]
