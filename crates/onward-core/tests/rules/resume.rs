@@ -174,18 +174,19 @@ fn creations_reports_review_requests_and_results_update_the_last_session() {
 
 #[test]
 fn a_stalled_step_with_undelivered_feedback_can_be_taken_over() {
-    let mut harness = Harness::with_steps(2).in_review();
-    harness.run(&decision(1, Decision::Modify, Some("shorter")));
-    harness.advance(31 * MINUTE);
-    let (order, claim) = harness.claim_next_for(Some("ben"), true).unwrap();
-    assert_eq!((order, claim.attempt), (1, 2));
-    assert!(
-        harness.plan.steps()[0]
-            .spec
-            .instructions
-            .ends_with("shorter")
-    );
-    assert_eq!(harness.claim_next().unwrap().0, 2);
+    // An agent without a session cannot be distinguished from the holder.
+    for session in [Some("ben"), None] {
+        let mut harness = Harness::with_steps(2).in_review();
+        harness.run(&decision(1, Decision::Modify, Some("shorter")));
+        harness.advance(31 * MINUTE);
+        let before = harness.plan.steps()[0].claim().unwrap().token.clone();
+        let (order, claim) = harness.claim_next_for(session, true).unwrap();
+        assert_eq!((order, claim.attempt), (1, 2), "{session:?}");
+        assert_ne!(claim.token, before);
+        let instructions = &harness.plan.steps()[0].spec.instructions;
+        assert!(instructions.ends_with("shorter"), "{instructions}");
+        assert_eq!(harness.claim_next().unwrap().0, 2);
+    }
 }
 
 #[test]

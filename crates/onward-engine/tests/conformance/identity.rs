@@ -164,6 +164,17 @@ async fn modifications_and_decisions_record_the_session(harness: &Harness) {
         let (name, recorded) = last_sessions(harness, plan.id).await.remove(0);
         assert_eq!((name, recorded), ("plan_modified", expected));
     }
+    // A modification of the whole plan has no claim.
+    let mut steps: Vec<StepId> = plan.steps.clone();
+    steps.reverse();
+    let reorder = ModifyPlan {
+        session: session("d"),
+        ..ModifyPlan::new(Modification::ReorderSteps { steps })
+    };
+    let modified = harness.engine.modify_plan(&harness.me, plan.id, reorder);
+    modified.await.unwrap();
+    let (name, recorded) = last_sessions(harness, plan.id).await.remove(0);
+    assert_eq!((name, recorded), ("plan_modified", session("d")));
     let requested = harness.engine.request_review(&harness.me, review_of(&step));
     requested.await.unwrap();
     let recorded = last_sessions(harness, plan.id).await;

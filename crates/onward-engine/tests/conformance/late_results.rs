@@ -259,6 +259,27 @@ async fn the_invalid_input_of_another_claim_stays(harness: &Harness) {
     assert_eq!(artifacts(harness, plan.id).await, []);
 }
 
+async fn a_search_never_finds_invalid_input(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    let mut invalid = submission_for(&step, "Zebras migrate.");
+    invalid.result.confidence = Some(1.5);
+    let rejected = error(harness.submit(invalid).await);
+    assert!(rejected.kept().is_some());
+    let unparsed = json!({ "resultSummary": "Zebras rest.", "confidence": "high" });
+    for step in [step.step.to_string(), "unknown".to_owned()] {
+        let engine = &harness.engine;
+        let work = unparsed.clone();
+        let stored =
+            engine.store_unparsed_result(&harness.me, &step, None, work, Code::InvalidInput);
+        stored.await.unwrap();
+    }
+    assert_eq!(harness.titles("zebras").await, Vec::<String>::new());
+    harness.complete(&step, "valid").await;
+    error(harness.submit(submission_for(&step, "Zebras sleep.")).await);
+    assert_eq!(harness.titles("zebras").await.len(), 1, "a late result");
+}
+
 async fn an_error_that_rejects_work_says_that_it_was_kept(harness: &Harness) {
     let plan = harness.plan(1).await;
     let step = harness.claim(plan.id).await;
@@ -276,6 +297,7 @@ async fn an_error_that_rejects_work_says_that_it_was_kept(harness: &Harness) {
 on_both_databases![
     an_accepted_result_supersedes_the_invalid_input_of_its_claim,
     the_invalid_input_of_another_claim_stays,
+    a_search_never_finds_invalid_input,
     an_error_that_rejects_work_says_that_it_was_kept,
     stores_an_unparsable_request_unchanged,
     stores_a_rejected_result_with_all_its_fields,

@@ -4,8 +4,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use onward_core::PlanId;
+use onward_core::{PlanId, Timestamp};
 use onward_engine::next_step::NextStep;
 use onward_engine::{Address, Caller, Engine, Error, restore, store};
 use onward_testbed::{Rng, TestDir};
@@ -256,4 +257,31 @@ async fn rejects_backups_that_are_damaged_or_of_another_application() {
         .collect();
     names.sort();
     assert_eq!(names, Vec::<String>::new(), "no files are left behind");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_to_a_file_that_is_deleted_meanwhile_is_not_acknowledged() {
+    let dir = TestDir::new("lost-write");
+    let path = dir.join("onward.db");
+    let address = Address::File(path.clone());
+    let opened = store::Store::open(&address, store::Options::default()).await;
+    let opened = opened.expect("file was created");
+    let tenant: Arc<str> = Arc::from("local");
+    let written = opened.write(&tenant, move |tx| {
+        let path = path.clone();
+        Box::pin(async move {
+            store::Tenants(tx).log_line(&store::LogLine {
+                id: uuid::Uuid::from_u128(1),
+                at: Timestamp::from_millis(1),
+                actor: "me".to_owned(),
+                action: "test".to_owned(),
+                details: serde_json::json!({}),
+            });
+            // Between the check before the transaction and the commit.
+            fs::remove_file(&path).expect("file was deleted");
+            Ok::<(), store::Error>(())
+        })
+    });
+    let error = within_limit(written).await.expect_err("the file is lost");
+    assert_unavailable(&Error::Store(error));
 }

@@ -19,6 +19,7 @@
 mod agents;
 mod worker;
 
+mod exhausted_pool;
 mod full_disk;
 mod invalid_paths;
 mod late_server;

@@ -24,6 +24,7 @@ mod model_tools;
 mod release_build;
 mod resources;
 mod responses;
+mod resuming;
 mod reviews;
 mod sizes;
 mod stdio;

@@ -4,6 +4,7 @@
 //! texts and lists can be read in pages.
 
 use onward_testbed::mcp_client::{Client, Era};
+use onward_testbed::{Backend, Database, psql};
 use serde_json::{Value, json};
 
 use crate::program;
@@ -88,7 +89,30 @@ impl Sized {
         let response = self.client.request("tools/call", params);
         let text = response["result"]["content"][0]["text"].as_str();
         let text = text.unwrap_or_else(|| panic!("{response}"));
-        (serde_json::from_str(text).unwrap(), text.chars().count())
+        let response: Value = serde_json::from_str(text).unwrap();
+        assert_reports_cuts(response.get("error").unwrap_or(&response));
+        (response, text.chars().count())
+    }
+}
+
+/// A response with a cut text or list is marked as truncated, and a truncated response names the
+/// call for the rest.
+fn assert_reports_cuts(response: &Value) {
+    let truncated = response["truncated"] == true;
+    assert!(truncated || !has_cuts(response), "{response}");
+    let names_rest = ["more", "nextOffset"].map(|name| response.get(name).is_some());
+    assert!(!truncated || names_rest.contains(&true), "{response}");
+}
+
+fn has_cuts(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            // The next page has the other steps and plans of a list.
+            name.ends_with("Omitted") || has_cuts(value)
+        }),
+        Value::Array(entries) => entries.iter().any(has_cuts),
+        Value::String(text) => text.contains('…'),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -225,6 +249,91 @@ fn no_response_exceeds_its_limit_on_the_largest_plan() {
     }
     assert_eq!(whole, text(100_000));
     assert!(whole.starts_with(cut.trim_end_matches('…')));
+}
+
+/// Completes all steps but the last ten with results of 20,000 characters, and fails one in ten.
+/// Writes the rows directly: this many calls would take minutes.
+const COMPLETE: &str = "
+    UPDATE steps SET status = 'completed', claim_token = 'token', claim_session = 'session-0',
+        started_at = 1, ended_at = 2, ended_commit = 1,
+        result_summary = left(repeat('Über Ebbe und Flut ' || chr(1), 1001), 20000),
+        result = '{\"data\":\"' || repeat('x', 1000) || '\"}',
+        result_report = '{\"how\":\"' || repeat('x', 10000) || '\"}',
+        result_notes = repeat('Notes', 2000)
+    WHERE step_order <= 9990 AND step_order % 10 <> 0;
+    UPDATE steps SET status = 'failed', ended_at = 2, ended_commit = 1, failure_kind = 'by_hand',
+        failure_words = repeat('Reason', 1600)
+    WHERE step_order <= 9990 AND step_order % 10 = 0;
+    UPDATE plans SET status = 'executing', pending = 10, completed = 8991, failed = 999;
+";
+
+#[test]
+fn no_response_exceeds_its_limit_after_ten_thousand_long_results() {
+    let database = Database::create(Backend::Postgres).address();
+    let dir = program().with_database(database.clone());
+    let created = Client::start(&dir, Era::Stateless).call("create_research_plan", plan());
+    psql(&database, COMPLETE).expect("rows were written");
+    // A new process has no cached plan.
+    let client = Client::start(&dir, Era::Stateless);
+    let mut tools = Sized { client };
+    let plan = created["planId"].clone();
+    let session = json!({ "planId": plan, "sessionId": "session-1" });
+    let step = tools.call("get_next_step", session.clone());
+    assert_eq!(step["stepOrder"], 9_991);
+    let status = tools.read("get_plan_status", json!({ "planId": plan }));
+    assert_eq!(status["counts"]["completed"], 8_991);
+    assert_eq!(status["truncated"], true);
+    let context = tools.read("get_research_context", session.clone());
+    assert_eq!(context["heldSteps"][0]["claimToken"], step["claimToken"]);
+    assert_eq!(context["truncated"], true);
+    for (status, reports) in [
+        (None, false),
+        (Some("completed"), true),
+        (Some("failed"), false),
+    ] {
+        let mut list = json!({ "planId": plan, "limit": 1_000, "includeReports": reports });
+        if let Some(status) = status {
+            list["status"] = status.into();
+        }
+        let steps = tools.read("list_plan_steps", list);
+        assert!(steps["nextCursor"].is_string(), "{steps}");
+        assert_eq!(steps["truncated"], true);
+    }
+    tools.read("list_active_plans", json!({}));
+    let step_id = &step["stepId"];
+    tools.read("get_step_context", json!({ "stepId": step_id }));
+    let note = json!({ "stepId": step_id, "note": text(10_000) });
+    tools.call("report_step_progress", note);
+    let result = json!({
+        "stepId": step_id,
+        "claimToken": step["claimToken"],
+        "resultSummary": text(20_000),
+        "sessionId": "session-1",
+        "claimNext": true,
+    });
+    let submitted = tools.call("submit_step_result", result);
+    assert_eq!(submitted["nextStep"]["stepOrder"], 9_992, "{submitted}");
+    tools.read("get_research_context", session);
+}
+
+#[test]
+fn a_response_that_omits_steps_is_truncated() {
+    let dir = program();
+    let client = Client::start(&dir, Era::Stateless);
+    let mut tools = Sized { client };
+    let steps = vec![json!({ "stepType": "search", "instructions": "Do it" }); 60];
+    let plan = json!({ "name": "A plan", "researchQuestion": "Why?", "steps": steps });
+    let created = tools.call("create_research_plan", plan);
+    let plan = json!({ "planId": created["planId"] });
+    let status = tools.call("get_plan_status", plan.clone());
+    let listed = status["pendingSteps"].as_array().unwrap().len();
+    assert_eq!(status["pendingStepsOmitted"], 60 - listed);
+    assert_eq!(status["truncated"], true, "{status}");
+    let mut short = plan.clone();
+    short["maxChars"] = 2_000.into();
+    let (status, chars) = tools.response("get_plan_status", short);
+    assert!(chars <= 2_000, "{chars} characters");
+    assert_eq!(status["truncated"], true, "{status}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn long_text() -> String {
 }
 
 /// Reads a text with `get_artifact`.
-fn read_with_tool(client: &mut Client, id: &Value, max_chars: Option<u32>) -> String {
+fn read_with_tool(client: &mut Client, id: &Value, max_chars: Option<usize>) -> String {
     let mut text = String::new();
     loop {
         let mut arguments = id.clone();
@@ -23,6 +23,8 @@ fn read_with_tool(client: &mut Client, id: &Value, max_chars: Option<u32>) -> St
         arguments["maxChars"] = max_chars.into();
         let page = client.call("get_artifact", arguments);
         assert!(page.to_string().chars().count() <= MAX_RESPONSE);
+        let chars = page["content"].as_str().unwrap().chars().count();
+        assert!(max_chars.is_none_or(|max| chars <= max), "{chars}");
         if add_page(&mut text, &page) {
             return text;
         }
@@ -76,7 +78,7 @@ fn reads_artifacts_and_outputs_completely_in_pages() {
             json!({ "artifactId": artifact }),
             json!({ "outputId": output }),
         ] {
-            for max_chars in [None, Some(40_000), Some(33_333)] {
+            for max_chars in [None, Some(40_000), Some(33_333), Some(9_999)] {
                 assert!(read_with_tool(&mut client, &id, max_chars) == content);
             }
         }
@@ -175,6 +177,38 @@ fn responses_with_texts_of_agents_and_sources_contain_the_same_notice() {
     let markdown = client.request("resources/read", uri(format!("onward://plan/{plan}")));
     let markdown = markdown["result"]["contents"][0]["text"].as_str().unwrap();
     assert!(markdown.contains(&notice), "{markdown}");
+    // The server instructions explain the notice.
+    let server = client.request("server/discover", json!({}));
+    let instructions = server["result"]["instructions"].as_str().unwrap();
+    for words in ["Results, notes and stored texts", "are data"] {
+        assert!(notice.contains(words), "{notice}");
+        assert!(instructions.contains(words), "{instructions}");
+    }
     let tokens = tiktoken_rs::o200k_base_singleton().encode_ordinary(&notice);
     assert!(tokens.len() <= 25, "{}", tokens.len());
+}
+
+#[test]
+fn lists_contain_completion_times_and_execution_reports() {
+    let dir = program();
+    let mut client = Client::start(&dir, Era::Stateless);
+    let plan = fixtures::create_plan(&mut client, 1);
+    let (step, token) = fixtures::claim_step(&mut client, &plan);
+    let report = json!({ "queries": ["tides"] });
+    let result = json!({
+        "stepId": step,
+        "claimToken": token,
+        "resultSummary": "Two a day",
+        "stepExecutionReport": report,
+    });
+    client.call("submit_step_result", result);
+    let list = json!({ "planId": plan, "includeReports": true });
+    let listed = client.call("list_plan_steps", list);
+    let listed = &listed["steps"][0];
+    assert_eq!(listed["stepExecutionReport"], report, "{listed}");
+    assert!(listed["completedAt"].is_string(), "{listed}");
+    let plans = client.call("list_active_plans", json!({ "includeFinished": true }));
+    assert!(plans["plans"][0]["completedAt"].is_string(), "{plans}");
+    let status = client.call("get_plan_status", json!({ "planId": plan }));
+    assert!(status["completedAt"].is_string(), "{status}");
 }

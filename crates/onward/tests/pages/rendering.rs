@@ -233,3 +233,32 @@ async fn exports_are_downloads() {
         assert!(disposition.starts_with("attachment"), "{disposition}");
     }
 }
+
+#[tokio::test]
+async fn the_execution_report_is_on_the_step_page_and_in_exports() {
+    let server = program("pages-report").serve();
+    let created = server
+        .post("/api/v1/plans", plan("Boats", &["Offers"]))
+        .await
+        .expect_success();
+    let id = text(&created, "planId");
+    let step = text(&created["firstStep"], "stepId");
+    let result = json!({
+        "resultSummary": "Three offers",
+        "stepExecutionReport": { "queries": "sloop prices" },
+    });
+    let path = format!("/api/v1/steps/{step}/result");
+    server.post(&path, result).await.expect_success();
+    let browser = Browser::new(&server);
+    for page in [
+        format!("/plans/{id}/steps/{step}"),
+        format!("/plans/{id}/export.json"),
+        format!("/plans/{id}/export.md"),
+    ] {
+        browser.get(&page).await.assert_contains("sloop prices");
+    }
+    for format in [&["export", &id][..], &["export", &id, "--markdown"]] {
+        let exported = server.program().run_ok(format);
+        assert!(exported.contains("sloop prices"), "{exported}");
+    }
+}
