@@ -77,6 +77,7 @@ struct Site {
     limits: Limits,
     mcp: McpService,
     feeds: Feeds,
+    write_check: health::WriteCheck,
     metrics: PrometheusHandle,
     /// Configuration values that the dashboard displays.
     settings: pages::settings::ConfigView,
@@ -186,6 +187,7 @@ impl Server {
             ),
             limits: Limits::new(limits),
             feeds: Feeds::default(),
+            write_check: health::WriteCheck::default(),
             metrics,
             settings: pages::settings::ConfigView::new(config),
             plan_counts: pages::plan_counts::PlanCounts::default(),

@@ -25,6 +25,7 @@ mod notify;
 mod openapi;
 mod origin;
 mod plan;
+mod readiness;
 mod routes;
 mod sessions;
 mod sign_in;
