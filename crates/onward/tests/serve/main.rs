@@ -24,6 +24,7 @@ mod metrics;
 mod notify;
 mod openapi;
 mod origin;
+mod page_routes;
 mod plan;
 mod readiness;
 mod routes;
@@ -31,6 +32,7 @@ mod sessions;
 mod sign_in;
 mod telemetry;
 mod tenants;
+mod world;
 
 use onward_testbed::Program;
 
