@@ -61,7 +61,9 @@ use origin::OriginPolicy;
 use problem::Problem;
 
 #[cfg(test)]
-pub(crate) use api::routes::route_of;
+pub(crate) use api::routes::{route_of, route_tools};
+#[cfg(test)]
+pub(crate) use pages::render_markdown;
 pub(crate) use mcp::{NewEndpoint as NewMcpEndpoint, endpoint as mcp_endpoint};
 
 /// Time limit for requests that are still running when the server stops.
