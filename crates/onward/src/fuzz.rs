@@ -3,7 +3,8 @@
 //!
 //! The inputs are mutations of the fixtures (`mutation.rs`). They depend on a seed, which a failure
 //! prints (`ONWARD_SEED` repeats it), and the input is saved. `ONWARD_FUZZ_INPUTS` is the number of
-//! inputs per target; `script/fuzz` sets it. A saved input belongs into `regressions`.
+//! inputs per target; `script/fuzz` sets it. An input that failed becomes a regression test: put it
+//! into `tests/fixtures/fuzz/TARGET`, whose files are seeds.
 
 #![allow(
     clippy::expect_used,
@@ -37,6 +38,11 @@ type Current = Arc<Mutex<Option<(Instant, Vec<u8>)>>>;
 /// Runs a target on mutations of the seeds. The target returns the size of its response.
 fn fuzz(name: &str, seeds: &[Vec<u8>], mut target: impl FnMut(&[u8]) -> usize) {
     assert!(!seeds.is_empty(), "`{name}` has no seeds");
+    let mut seeds = seeds.to_vec();
+    let regressions = format!("tests/fixtures/fuzz/{}", name.replace(' ', "-"));
+    if Path::new(env!("CARGO_MANIFEST_DIR")).join(&regressions).exists() {
+        seeds.extend(files(&regressions));
+    }
     let inputs = std::env::var("ONWARD_FUZZ_INPUTS");
     let inputs = inputs.map_or(DEFAULT_INPUTS, |text| text.parse().expect("a number"));
     let seed = seed();
@@ -48,7 +54,7 @@ fn fuzz(name: &str, seeds: &[Vec<u8>], mut target: impl FnMut(&[u8]) -> usize) {
         // The seeds first: a target must accept its own fixtures.
         let input = match seeds.get(number) {
             Some(seed) => seed.clone(),
-            None => mutation::mutate(seeds, &mut rng),
+            None => mutation::mutate(&seeds, &mut rng),
         };
         let since = Instant::now();
         *current.lock().unwrap() = Some((since, input.clone()));
@@ -113,7 +119,7 @@ fn files(folder: &str) -> Vec<Vec<u8>> {
         for path in paths {
             match path.extension().and_then(|kind| kind.to_str()) {
                 None if path.is_dir() => folders.push(path),
-                Some("json" | "jsonl" | "md") => found.push(std::fs::read(path).expect("file")),
+                Some("json" | "jsonl" | "md" | "bin") => found.push(std::fs::read(path).expect("file")),
                 Some(_) | None => {}
             }
         }

@@ -32,7 +32,7 @@ pub(crate) fn read_response(api: Api, body: &[u8]) -> usize {
 
 /// Repairs, reads and edits a request.
 pub(crate) fn read_request(api: Api, text: &str) -> usize {
-    let repaired = repair_document(api, text, TrailingCalls::Dangling);
+    let repaired = repair_document(api, text, TrailingCalls::Answer);
     let Some(request) = Request::parse(api, &repaired.text) else {
         return repaired.text.len();
     };

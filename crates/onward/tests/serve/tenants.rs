@@ -43,7 +43,7 @@ impl Tenants {
         }
     }
 
-    /// New objects of our own, so that each request meets the same state.
+    /// New objects in our tenant, so that each request meets the same state.
     async fn our_ids(&mut self) -> Ids {
         self.worlds += 1;
         Ids::create(&self.server, Some(&self.ours), OUR_WORD, self.worlds).await
@@ -204,7 +204,7 @@ fn body_arguments(schema: &Value, around: &mut Vec<String>, found: &mut Vec<Argu
 }
 
 impl Operation {
-    /// A valid request of our own, with one argument that names an object of `other`.
+    /// A valid request of our tenant, with one argument that names an object of `other`.
     fn request(&self, argument: &Argument, ours: &Ids, other: &Ids) -> Sample {
         let value = other.argument(&argument.name).unwrap();
         let (body, min_role) = body_and_role(&self.name);
