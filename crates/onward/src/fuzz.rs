@@ -40,7 +40,10 @@ fn fuzz(name: &str, seeds: &[Vec<u8>], mut target: impl FnMut(&[u8]) -> usize) {
     assert!(!seeds.is_empty(), "`{name}` has no seeds");
     let mut seeds = seeds.to_vec();
     let regressions = format!("tests/fixtures/fuzz/{}", name.replace(' ', "-"));
-    if Path::new(env!("CARGO_MANIFEST_DIR")).join(&regressions).exists() {
+    if Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(&regressions)
+        .exists()
+    {
         seeds.extend(files(&regressions));
     }
     let inputs = std::env::var("ONWARD_FUZZ_INPUTS");
@@ -119,7 +122,9 @@ fn files(folder: &str) -> Vec<Vec<u8>> {
         for path in paths {
             match path.extension().and_then(|kind| kind.to_str()) {
                 None if path.is_dir() => folders.push(path),
-                Some("json" | "jsonl" | "md" | "bin") => found.push(std::fs::read(path).expect("file")),
+                Some("json" | "jsonl" | "md" | "bin") => {
+                    found.push(std::fs::read(path).expect("file"))
+                }
                 Some(_) | None => {}
             }
         }

@@ -62,9 +62,9 @@ use problem::Problem;
 
 #[cfg(test)]
 pub(crate) use api::routes::{route_of, route_tools};
+pub(crate) use mcp::{NewEndpoint as NewMcpEndpoint, endpoint as mcp_endpoint};
 #[cfg(test)]
 pub(crate) use pages::render_markdown;
-pub(crate) use mcp::{NewEndpoint as NewMcpEndpoint, endpoint as mcp_endpoint};
 
 /// Time limit for requests that are still running when the server stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);

@@ -73,10 +73,7 @@ async fn spellings_of_one_path_have_one_sweep_leader() {
     let leading = store.await.unwrap().lead(onward_store::Lead::Sweep).await;
     // The lock that a process with the other spelling would take.
     let lock = fs::File::open(dir.join("onward.db-sweep")).unwrap();
-    assert!(matches!(
-        lock.try_lock(),
-        Err(fs::TryLockError::WouldBlock)
-    ));
+    assert!(matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock)));
     drop(leading.unwrap());
     lock.try_lock().unwrap();
     drop(open(&real).await.unwrap());

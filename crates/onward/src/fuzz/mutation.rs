@@ -8,10 +8,46 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// Texts that parsers treat specially.
 const WORDS: [&str; 40] = [
-    "\"", "\\", "{", "}", "[", "]", "(", ")", "<", ">", "\n", "\r\n", "\n\n", "\0", "\u{feff}",
-    "\u{202e}", "é", "\u{1f600}", "\\ud800", "\\u0000", "data: ", "event: ", "null", "true",
-    "1e999", "-0", "9223372036854775808", "..", "../", "`", "```", "|", "---", "#", "*", "&&",
-    "==", "'", "= ", "%",
+    "\"",
+    "\\",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    "<",
+    ">",
+    "\n",
+    "\r\n",
+    "\n\n",
+    "\0",
+    "\u{feff}",
+    "\u{202e}",
+    "é",
+    "\u{1f600}",
+    "\\ud800",
+    "\\u0000",
+    "data: ",
+    "event: ",
+    "null",
+    "true",
+    "1e999",
+    "-0",
+    "9223372036854775808",
+    "..",
+    "../",
+    "`",
+    "```",
+    "|",
+    "---",
+    "#",
+    "*",
+    "&&",
+    "==",
+    "'",
+    "= ",
+    "%",
 ];
 
 /// An input that is derived from one or two of the seeds.
@@ -38,10 +74,15 @@ pub(super) fn mutate(seeds: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
 
 /// Mutates some lines that are JSON documents.
 fn mutate_lines(text: Vec<u8>, rng: &mut Rng) -> Vec<u8> {
-    let mut lines: Vec<Vec<u8>> = text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let mut lines: Vec<Vec<u8>> = text
+        .split(|byte| *byte == b'\n')
+        .map(<[u8]>::to_vec)
+        .collect();
     for _ in 0..=rng.index(3) {
         let at = rng.index(lines.len());
-        let Some(line) = lines.get_mut(at) else { continue };
+        let Some(line) = lines.get_mut(at) else {
+            continue;
+        };
         let json_at = line.iter().position(|byte| *byte == b'{').unwrap_or(0);
         let (prefix, json) = line.split_at(json_at);
         if let Ok(mut value) = serde_json::from_slice::<Value>(json) {

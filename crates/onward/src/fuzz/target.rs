@@ -94,7 +94,8 @@ impl Database {
             extractor: None,
         };
         let caller = Caller::local("fuzz");
-        let step = |title: &str| json!({ "stepType": "search", "title": title, "instructions": "i" });
+        let step =
+            |title: &str| json!({ "stepType": "search", "title": title, "instructions": "i" });
         let plan = json!({
             "name": "n",
             "researchQuestion": "q",
@@ -170,7 +171,8 @@ fn json_rpc_lines() {
         request("tools/list", json!({})),
         request("resources/read", json!({ "uri": "onward://plans" })),
         request("prompts/get", json!({ "name": "resume", "arguments": {} })),
-        br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#.to_vec(),
+        br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#
+            .to_vec(),
         br#"{"jsonrpc":"2.0","id":"a","result":{}}"#.to_vec(),
     ];
     for tool in tools::all() {
@@ -178,23 +180,25 @@ fn json_rpc_lines() {
         let params = json!({ "name": tool.name, "arguments": arguments });
         seeds.push(request("tools/call", params));
     }
-    fuzz("JSON-RPC lines", &seeds, |input| match stdio::parse_line(input) {
-        Ok(JsonRpcMessage::Request(request)) => {
-            let ClientRequest::CallToolRequest(call) = request.request else {
-                return 0;
-            };
-            let Some(tool) = tools::find(&call.params.name) else {
-                return 0;
-            };
-            let values = call.params.arguments.unwrap_or_default();
-            let arguments = raw::Arguments {
-                values,
-                issues: Vec::new(),
-            };
-            fixture.call(tool, arguments)
+    fuzz("JSON-RPC lines", &seeds, |input| {
+        match stdio::parse_line(input) {
+            Ok(JsonRpcMessage::Request(request)) => {
+                let ClientRequest::CallToolRequest(call) = request.request else {
+                    return 0;
+                };
+                let Some(tool) = tools::find(&call.params.name) else {
+                    return 0;
+                };
+                let values = call.params.arguments.unwrap_or_default();
+                let arguments = raw::Arguments {
+                    values,
+                    issues: Vec::new(),
+                };
+                fixture.call(tool, arguments)
+            }
+            Ok(_) => 0,
+            Err((error, _)) => error.message.len(),
         }
-        Ok(_) => 0,
-        Err((error, _)) => error.message.len(),
     });
 }
 
@@ -342,28 +346,32 @@ fn transcripts() {
         now: Timestamp::from_millis(1_800_000_000_000),
         session_ended: true,
     };
-    fuzz("transcripts", &files("tests/fixtures/transcript"), |input| {
-        std::fs::write(&path, input).expect("file written");
-        let mut size = 0;
-        for format in formats {
-            let read = transcript::read(&path, format, &mut |item| {
-                size += match item {
-                    transcript::ReaderItem::Turn(turn) => turn.id.len() + turn.steps.len(),
-                    transcript::ReaderItem::Warning(warning) => warning.len(),
-                };
-                ControlFlow::Continue(())
-            });
-            size += read.map_or_else(|error| error.to_string().len(), |()| 0);
-        }
-        for format in repairable {
-            if let Ok(examination) = repair::examine(&path, format, context) {
-                let mut repaired = Vec::new();
-                examination.write(&path, &mut repaired).expect("written");
-                size += repaired.len();
+    fuzz(
+        "transcripts",
+        &files("tests/fixtures/transcript"),
+        |input| {
+            std::fs::write(&path, input).expect("file written");
+            let mut size = 0;
+            for format in formats {
+                let read = transcript::read(&path, format, &mut |item| {
+                    size += match item {
+                        transcript::ReaderItem::Turn(turn) => turn.id.len() + turn.steps.len(),
+                        transcript::ReaderItem::Warning(warning) => warning.len(),
+                    };
+                    ControlFlow::Continue(())
+                });
+                size += read.map_or_else(|error| error.to_string().len(), |()| 0);
             }
-        }
-        size
-    });
+            for format in repairable {
+                if let Ok(examination) = repair::examine(&path, format, context) {
+                    let mut repaired = Vec::new();
+                    examination.write(&path, &mut repaired).expect("written");
+                    size += repaired.len();
+                }
+            }
+            size
+        },
+    );
 }
 
 #[test]
@@ -470,7 +478,9 @@ fn upstream_events() {
         &texts(&[anthropic, chat, responses, body]),
         |input| {
             let apis = [Api::Anthropic, Api::Chat, Api::Responses];
-            apis.map(|api| proxy::read_response(api, input)).iter().sum()
+            apis.map(|api| proxy::read_response(api, input))
+                .iter()
+                .sum()
         },
     );
 }

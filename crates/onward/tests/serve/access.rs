@@ -15,8 +15,8 @@ use reqwest::header::AUTHORIZATION;
 use serde_json::Value;
 
 use crate::basics::plan;
-use crate::program;
 use crate::page_routes::{self, Route};
+use crate::program;
 use crate::routes::{ROLES, is_allowed, samples};
 use crate::world::Ids;
 

@@ -224,7 +224,10 @@ fn routes_in(source: &str) -> Vec<(String, String)> {
             other => panic!("`{path}`: unknown method `{other}`"),
         };
         routes.push((method.to_owned(), path.clone()));
-        let also_post = handlers.lines().next().is_some_and(|line| line.contains(".post("));
+        let also_post = handlers
+            .lines()
+            .next()
+            .is_some_and(|line| line.contains(".post("));
         if also_post {
             routes.push(("POST".to_owned(), path));
         }

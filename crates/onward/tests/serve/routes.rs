@@ -114,11 +114,7 @@ pub(crate) fn body_and_role(operation: &str) -> (Option<Value>, &'static str) {
 }
 
 /// One request per documented route except the event stream, with these ids.
-pub(crate) async fn samples(
-    server: &Server,
-    token: Option<&str>,
-    ids: &Ids,
-) -> Vec<Sample> {
+pub(crate) async fn samples(server: &Server, token: Option<&str>, ids: &Ids) -> Vec<Sample> {
     let mut request = server.request(Method::GET, "/api/v1/openapi.json");
     if let Some(token) = token {
         request = request.bearer_auth(token);

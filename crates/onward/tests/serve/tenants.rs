@@ -208,7 +208,7 @@ impl Operation {
     fn request(&self, argument: &Argument, ours: &Ids, other: &Ids) -> Sample {
         let value = other.argument(&argument.name).unwrap();
         let (body, min_role) = body_and_role(&self.name);
-        let mut body = variant(&self.name, &argument.name, ours).or(body);
+        let mut body = variant(&self.name, argument, ours).or(body);
         let mut path = self.path.clone();
         let mut query = Vec::new();
         if self.name == "search_sources" {
@@ -223,16 +223,14 @@ impl Operation {
             Place::Body(around) => {
                 let mut place = body.get_or_insert_with(|| json!({}));
                 for name in around {
-                    place = match name.as_str() {
-                        "[]" => &mut place[0],
-                        name => &mut place[name],
+                    let found = match name.as_str() {
+                        "[]" => place.get_mut(0),
+                        name => place.get_mut(name),
                     };
+                    place = found.unwrap_or_else(|| {
+                        panic!("`{}`: add a body for {argument:?} to `variant`", self.name)
+                    });
                 }
-                assert!(
-                    place.is_object() || place.is_null(),
-                    "`{}` has no body for {argument:?}: add one to `variant`",
-                    self.name
-                );
                 place[&argument.name] = value;
             }
         }
@@ -251,29 +249,41 @@ impl Operation {
 }
 
 /// A body in which the argument has an effect, if the usual one ignores or rejects it.
-fn variant(operation: &str, argument: &str, ours: &Ids) -> Option<Value> {
+fn variant(operation: &str, argument: &Argument, ours: &Ids) -> Option<Value> {
     let step = json!({ "stepType": "search", "instructions": "more" });
-    let branch = json!({
-        "afterStepOrder": 1,
-        "conditionExpression": "true",
-        "ifTrueAction": "skip_to",
-        "actionParams": {},
-    });
-    Some(match (operation, argument) {
-        ("modify_plan", "stepId") => {
-            json!({ "action": "fail_step", "reason": "over" })
-        }
+    let branch = |action: &str, params: Value| {
+        json!({
+            "afterStepOrder": 1,
+            "conditionExpression": "true",
+            "ifTrueAction": action,
+            "actionParams": params,
+        })
+    };
+    let in_branch = match &argument.place {
+        Place::Body(around) => around.iter().any(|name| name == "actionParams"),
+        Place::Path | Place::Query => false,
+    };
+    let branch = match argument.name.as_str() {
+        "dependsOn" => branch("add_steps", json!({ "steps": [step] })),
+        _ => branch("skip_to", json!({})),
+    };
+    if in_branch {
+        return Some(match operation {
+            "modify_plan" => json!({ "action": "add_branch", "branch": branch }),
+            _ => json!({
+                "name": "n",
+                "researchQuestion": "q",
+                "steps": [step],
+                "branchingConditions": [branch],
+            }),
+        });
+    }
+    Some(match (operation, argument.name.as_str()) {
+        ("modify_plan", "stepId") => json!({ "action": "fail_step", "reason": "over" }),
         ("modify_plan", "stepIds") => json!({ "action": "reorder_steps" }),
-        ("modify_plan", "targetStepId") => json!({ "action": "add_branch", "branch": branch }),
         ("modify_plan", "claimToken") => {
             json!({ "action": "fail_step", "stepId": ours.step, "reason": "over" })
         }
-        ("create_research_plan", "targetStepId") => json!({
-            "name": "n",
-            "researchQuestion": "q",
-            "steps": [step],
-            "branchingConditions": [branch],
-        }),
         ("store_research", "claimToken") => {
             json!({ "title": "t", "content": "words", "stepId": ours.step })
         }

@@ -150,7 +150,9 @@ impl File {
     /// if another connection uses the log.
     pub(super) fn empty_log(&self) -> rusqlite::Result<bool> {
         let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-        let busy = self.file.query_row(checkpoint, [], |row| row.get::<_, i64>(0));
+        let busy = self
+            .file
+            .query_row(checkpoint, [], |row| row.get::<_, i64>(0));
         busy.map(|busy| busy == 0)
     }
 }
