@@ -122,7 +122,7 @@ fn files(folder: &str) -> Vec<Vec<u8>> {
         for path in paths {
             match path.extension().and_then(|kind| kind.to_str()) {
                 None if path.is_dir() => folders.push(path),
-                Some("json" | "jsonl" | "md" | "bin") => {
+                Some("json" | "jsonl" | "md" | "txt") => {
                     found.push(std::fs::read(path).expect("file"))
                 }
                 Some(_) | None => {}

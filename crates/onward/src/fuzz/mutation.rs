@@ -115,7 +115,7 @@ fn mutate_bytes(input: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
         3 => input.truncate(at),
         4 => {
             let part = input.get(at..at + length).unwrap_or_default();
-            let part = part.repeat(1 + rng.index(300));
+            let part = part.repeat(1 + count(rng, 300));
             input.splice(at..at, part);
         }
         5 => {
@@ -125,7 +125,7 @@ fn mutate_bytes(input: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
         }
         6 => {
             let word = rng.pick(&WORDS).copied().unwrap_or_default();
-            let words = word.repeat(1 + rng.index(5_000));
+            let words = word.repeat(1 + count(rng, 5_000));
             input.splice(at..at, words.bytes());
         }
         _ => {
@@ -135,6 +135,16 @@ fn mutate_bytes(input: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
         }
     }
     input.truncate(MAX_BYTES);
+}
+
+/// A number below the limit: mostly small, so that most inputs are processed quickly.
+fn count(rng: &mut Rng, limit: usize) -> usize {
+    let limit = if rng.percent(10) {
+        limit
+    } else {
+        limit.min(10)
+    };
+    rng.index(limit)
 }
 
 fn mutate_json(value: &mut Value, rng: &mut Rng) {
@@ -156,7 +166,7 @@ fn mutate_json(value: &mut Value, rng: &mut Rng) {
         4 => match node {
             Value::Array(values) => {
                 let element = rng.pick(values).cloned().unwrap_or(copy);
-                values.extend(std::iter::repeat_n(element, rng.index(100)));
+                values.extend(std::iter::repeat_n(element, count(rng, 100)));
             }
             Value::String(text) => *text = text.repeat(rng.index(20)),
             other => *other = json!([copy, other.take()]),
@@ -181,7 +191,7 @@ fn mutate_json(value: &mut Value, rng: &mut Rng) {
             other => *other = json!(other.to_string()),
         },
         _ => {
-            for _ in 0..rng.index(150) {
+            for _ in 0..count(rng, 150) {
                 *node = json!([node.take()]);
             }
         }
@@ -215,7 +225,7 @@ fn special_value(rng: &mut Rng) -> Value {
         3 => json!(i64::MAX),
         4 => json!(1e308),
         5 => json!(""),
-        6 => json!("a".repeat(rng.index(20_000))),
+        6 => json!("a".repeat(count(rng, 20_000))),
         7 => json!("\0\u{1b}[31m\u{202e}"),
         8 => json!([]),
         9 => json!({}),

@@ -37,10 +37,20 @@ struct Fixture {
 struct Database {
     _dir: TestDir,
     context: ToolContext,
-    plan: Value,
+    /// The plan, which every database has under the same ids.
+    export: Value,
 }
 
 impl Fixture {
+    /// Counts an input, and replaces a database that has grown.
+    fn count_input(&mut self) {
+        self.inputs += 1;
+        if self.inputs.is_multiple_of(INPUTS_PER_DATABASE) {
+            let export = self.database.export.clone();
+            self.database = self.runtime.block_on(Database::import(export));
+        }
+    }
+
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -56,10 +66,7 @@ impl Fixture {
 
     /// Calls a tool; returns the size of the response. A panic in a tool is a panic here.
     fn call(&mut self, tool: &'static Tool, arguments: raw::Arguments) -> usize {
-        self.inputs += 1;
-        if self.inputs.is_multiple_of(INPUTS_PER_DATABASE) {
-            self.database = self.runtime.block_on(Database::create());
-        }
+        self.count_input();
         let (context, caller) = (&self.database.context, Caller::local("fuzz"));
         let raw::Arguments { values, issues } = arguments;
         let values = Value::Object(values);
@@ -83,7 +90,7 @@ impl Fixture {
 }
 
 impl Database {
-    async fn create() -> Self {
+    async fn open() -> Self {
         let dir = TestDir::in_memory("fuzz");
         let address = Address::File(dir.join("onward.db"));
         let engine = Engine::open(&address, Settings::default()).await;
@@ -93,6 +100,24 @@ impl Database {
             base_url: None,
             extractor: None,
         };
+        Self {
+            _dir: dir,
+            context,
+            export: Value::Null,
+        }
+    }
+
+    /// A new database with the plan of another one.
+    async fn import(export: Value) -> Self {
+        let database = Self::open().await;
+        let caller = Caller::local("fuzz");
+        let imported = database.context.engine.import(&caller, &export);
+        imported.await.expect("plan imported");
+        Self { export, ..database }
+    }
+
+    async fn create() -> Self {
+        let database = Self::open().await;
         let caller = Caller::local("fuzz");
         let step =
             |title: &str| json!({ "stepType": "search", "title": title, "instructions": "i" });
@@ -108,31 +133,36 @@ impl Database {
             }],
         });
         let create = tools::find("create_research_plan").expect("tool");
-        let plan = tools::call(&context, &caller, create, plan).await;
+        let plan = tools::call(&database.context, &caller, create, plan).await;
+        let plan = plan.map_err(|error| error.message).expect("plan created");
+        let plan = plan["planId"].as_str().expect("id").parse();
+        let engine = &database.context.engine;
+        let export = engine.export(&caller, plan.expect("id")).await;
         Self {
-            _dir: dir,
-            context,
-            plan: plan.map_err(|error| error.message).expect("plan created"),
+            export: export.expect("plan exported"),
+            ..database
         }
     }
 
-    /// The exported plan.
-    async fn export(&self) -> Value {
-        let caller = Caller::local("fuzz");
-        let plan = self.plan["planId"].as_str().expect("id").parse();
-        let export = self.context.engine.export(&caller, plan.expect("id"));
-        export.await.expect("plan exported")
-    }
-
-    /// Arguments that match a schema.
-    fn arguments(&self, schema: &Map<String, Value>) -> Value {
-        self.sample("", &Value::Object(schema.clone()))
+    /// Arguments that match a schema: the required ones, and all.
+    fn arguments(&self, schema: &Map<String, Value>) -> [Value; 2] {
+        let all = self.sample("", &Value::Object(schema.clone()));
+        let required = schema.get("required").cloned().unwrap_or_default();
+        let mut least = all.clone();
+        if let Some(fields) = least.as_object_mut() {
+            fields.retain(|name, _| {
+                let mut required = required.as_array().into_iter().flatten();
+                required.any(|field| field == name)
+            });
+        }
+        [least, all]
     }
 
     fn sample(&self, name: &str, schema: &Value) -> Value {
         match name {
-            "planId" => return self.plan["planId"].clone(),
-            "stepId" | "targetStepId" => return self.plan["firstStep"]["stepId"].clone(),
+            "planId" => return self.export["plan"]["planId"].clone(),
+            "stepId" | "targetStepId" => return self.export["steps"][0]["stepId"].clone(),
+            "maxChars" => return json!(20_000),
             "conditionExpression" => return json!("result.found == true"),
             _ => {}
         }
@@ -176,9 +206,10 @@ fn json_rpc_lines() {
         br#"{"jsonrpc":"2.0","id":"a","result":{}}"#.to_vec(),
     ];
     for tool in tools::all() {
-        let arguments = fixture.database.arguments(tool.input_schema());
-        let params = json!({ "name": tool.name, "arguments": arguments });
-        seeds.push(request("tools/call", params));
+        for arguments in fixture.database.arguments(tool.input_schema()) {
+            let params = json!({ "name": tool.name, "arguments": arguments });
+            seeds.push(request("tools/call", params));
+        }
     }
     fuzz("JSON-RPC lines", &seeds, |input| {
         match stdio::parse_line(input) {
@@ -209,9 +240,9 @@ fn api_bodies() {
     // The name of the tool is the first line.
     let seeds: Vec<Vec<u8>> = tools
         .iter()
-        .map(|tool| {
+        .flat_map(|tool| {
             let arguments = fixture.database.arguments(tool.input_schema());
-            format!("{}\n{arguments}", tool.name).into_bytes()
+            arguments.map(|arguments| format!("{}\n{arguments}", tool.name).into_bytes())
         })
         .collect();
     fuzz("API bodies", &seeds, |input| {
@@ -441,19 +472,17 @@ fn configuration() {
 #[test]
 fn import_files() {
     let mut fixture = Fixture::new();
-    let export = fixture.runtime.block_on(fixture.database.export());
-    let mut without_plan = export.clone();
-    without_plan["plan"]["planId"] = json!("5d0e1f8a-3b67-4c1d-9e42-7a8b9c0d1e01");
-    let seeds = [export, without_plan].map(|value| value.to_string().into_bytes());
+    let export = fixture.database.export.to_string();
+    let id = fixture.database.export["plan"]["planId"].clone();
+    let id = id.as_str().expect("id");
+    let other = export.replace(id, "5d0e1f8a-3b67-4c1d-9e42-7a8b9c0d1e01");
+    let seeds = [export, other].map(String::into_bytes);
     let caller = Caller::local("fuzz");
     fuzz("import files", &seeds, |input| {
         let Ok(document) = serde_json::from_slice::<Value>(input) else {
             return 0;
         };
-        fixture.inputs += 1;
-        if fixture.inputs.is_multiple_of(INPUTS_PER_DATABASE) {
-            fixture.database = fixture.runtime.block_on(Database::create());
-        }
+        fixture.count_input();
         let engine = &fixture.database.context.engine;
         let imported = fixture.runtime.block_on(engine.import(&caller, &document));
         match imported {

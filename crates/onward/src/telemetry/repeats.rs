@@ -2,7 +2,7 @@
 //! omitted ones. An outage would otherwise fill the log with one line per request.
 
 use std::collections::HashMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
