@@ -35,8 +35,27 @@ const MAX_RESPONSE: usize = 8 << 20;
 /// The input that a target processes, for the watchdog.
 type Current = Arc<Mutex<Option<(Instant, Vec<u8>)>>>;
 
+/// The variants of a target that process an input: all for a seed, one for a mutation.
+#[derive(Clone, Copy)]
+enum Variants {
+    All,
+    One(usize),
+}
+
+impl Variants {
+    fn select<T>(self, variants: &[T]) -> &[T] {
+        match self {
+            Variants::All => variants,
+            Variants::One(number) => {
+                let at = number % variants.len();
+                &variants[at..=at]
+            }
+        }
+    }
+}
+
 /// Runs a target on mutations of the seeds. The target returns the size of its response.
-fn fuzz(name: &str, seeds: &[Vec<u8>], mut target: impl FnMut(&[u8]) -> usize) {
+fn fuzz(name: &str, seeds: &[Vec<u8>], mut target: impl FnMut(&[u8], Variants) -> usize) {
     assert!(!seeds.is_empty(), "`{name}` has no seeds");
     let mut seeds = seeds.to_vec();
     let regressions = format!("tests/fixtures/fuzz/{}", name.replace(' ', "-"));
@@ -55,13 +74,13 @@ fn fuzz(name: &str, seeds: &[Vec<u8>], mut target: impl FnMut(&[u8]) -> usize) {
     let (started, mut slowest, mut largest) = (Instant::now(), Duration::ZERO, 0);
     for number in 0..inputs + seeds.len() {
         // The seeds first: a target must accept its own fixtures.
-        let input = match seeds.get(number) {
-            Some(seed) => seed.clone(),
-            None => mutation::mutate(&seeds, &mut rng),
+        let (input, variants) = match seeds.get(number) {
+            Some(seed) => (seed.clone(), Variants::All),
+            None => (mutation::mutate(&seeds, &mut rng), Variants::One(number)),
         };
         let since = Instant::now();
         *current.lock().unwrap() = Some((since, input.clone()));
-        let response = catch_unwind(AssertUnwindSafe(|| target(&input)));
+        let response = catch_unwind(AssertUnwindSafe(|| target(&input, variants)));
         *current.lock().unwrap() = None;
         let took = since.elapsed();
         let problem = match response {

@@ -27,6 +27,8 @@ use crate::{proxy, seen_claims, web};
 /// Number of inputs after which a database is replaced, so that it stays small.
 const INPUTS_PER_DATABASE: usize = 2_000;
 
+const APIS: [Api; 3] = [Api::Anthropic, Api::Chat, Api::Responses];
+
 /// An engine with a plan, in memory.
 struct Fixture {
     runtime: Runtime,
@@ -135,7 +137,20 @@ impl Database {
         let create = tools::find("create_research_plan").expect("tool");
         let plan = tools::call(&database.context, &caller, create, plan).await;
         let plan = plan.map_err(|error| error.message).expect("plan created");
-        let plan = plan["planId"].as_str().expect("id").parse();
+        let id = plan["planId"].clone();
+        let step = plan["firstStep"]["stepId"].clone();
+        for (tool, arguments) in [
+            ("get_next_step", json!({ "planId": id })),
+            (
+                "submit_step_result",
+                json!({ "stepId": step, "resultSummary": "done", "result": { "found": true } }),
+            ),
+        ] {
+            let tool = tools::find(tool).expect("tool");
+            let called = tools::call(&database.context, &caller, tool, arguments).await;
+            called.map_err(|error| error.message).expect("accepted");
+        }
+        let plan = id.as_str().expect("id").parse();
         let engine = &database.context.engine;
         let export = engine.export(&caller, plan.expect("id")).await;
         Self {
@@ -161,7 +176,7 @@ impl Database {
     fn sample(&self, name: &str, schema: &Value) -> Value {
         match name {
             "planId" => return self.export["plan"]["planId"].clone(),
-            "stepId" | "targetStepId" => return self.export["steps"][0]["stepId"].clone(),
+            "stepId" | "targetStepId" => return self.export["steps"][1]["stepId"].clone(),
             "maxChars" => return json!(20_000),
             "conditionExpression" => return json!("result.found == true"),
             _ => {}
@@ -211,8 +226,10 @@ fn json_rpc_lines() {
             seeds.push(request("tools/call", params));
         }
     }
-    fuzz("JSON-RPC lines", &seeds, |input| {
-        match stdio::parse_line(input) {
+    fuzz(
+        "JSON-RPC lines",
+        &seeds,
+        |input, _| match stdio::parse_line(input) {
             Ok(JsonRpcMessage::Request(request)) => {
                 let ClientRequest::CallToolRequest(call) = request.request else {
                     return 0;
@@ -229,8 +246,8 @@ fn json_rpc_lines() {
             }
             Ok(_) => 0,
             Err((error, _)) => error.message.len(),
-        }
-    });
+        },
+    );
 }
 
 #[test]
@@ -245,7 +262,7 @@ fn api_bodies() {
             arguments.map(|arguments| format!("{}\n{arguments}", tool.name).into_bytes())
         })
         .collect();
-    fuzz("API bodies", &seeds, |input| {
+    fuzz("API bodies", &seeds, |input, _| {
         let text = String::from_utf8_lossy(input);
         let (name, body) = text.split_once('\n').unwrap_or(("ping", &text));
         let tool = tools.iter().find(|tool| tool.name == name);
@@ -287,24 +304,28 @@ fn hook_payloads() {
             to_user: "text".to_owned(),
         },
     ];
-    fuzz("hook payloads", &files("tests/fixtures/hooks"), |input| {
-        let Ok(payload) = serde_json::from_slice::<Value>(input) else {
-            return 0;
-        };
-        let mut size = 0;
-        for agent in agents {
-            let Some(event) = agent.parse(&payload) else {
-                continue;
+    fuzz(
+        "hook payloads",
+        &files("tests/fixtures/hooks"),
+        |input, _| {
+            let Ok(payload) = serde_json::from_slice::<Value>(input) else {
+                return 0;
             };
-            for reply in &replies {
-                size += agent.render(&event, reply).map_or(0, |text| text.len());
+            let mut size = 0;
+            for agent in agents {
+                let Some(event) = agent.parse(&payload) else {
+                    continue;
+                };
+                for reply in &replies {
+                    size += agent.render(&event, reply).map_or(0, |text| text.len());
+                }
+                if let crate::hooks::EventKind::ToolResults { calls, .. } = &event.kind {
+                    size += seen_claims::find(calls).len();
+                }
             }
-            if let crate::hooks::EventKind::ToolResults { calls, .. } = &event.kind {
-                size += seen_claims::find(calls).len();
-            }
-        }
-        size
-    });
+            size
+        },
+    );
 }
 
 #[test]
@@ -326,7 +347,7 @@ fn conditions() {
         "items": [{ "name": "a", "score": 1.5 }, { "name": "b", "score": 4 }],
         "nested": { "text": "words ".repeat(100) },
     });
-    fuzz("conditions", &seeds, |input| {
+    fuzz("conditions", &seeds, |input, _| {
         let source = String::from_utf8_lossy(input);
         let condition = match Condition::parse_boolean(&source) {
             Ok(condition) => condition,
@@ -380,11 +401,11 @@ fn transcripts() {
     fuzz(
         "transcripts",
         &files("tests/fixtures/transcript"),
-        |input| {
+        |input, variants| {
             std::fs::write(&path, input).expect("file written");
             let mut size = 0;
-            for format in formats {
-                let read = transcript::read(&path, format, &mut |item| {
+            for format in variants.select(&formats) {
+                let read = transcript::read(&path, *format, &mut |item| {
                     size += match item {
                         transcript::ReaderItem::Turn(turn) => turn.id.len() + turn.steps.len(),
                         transcript::ReaderItem::Warning(warning) => warning.len(),
@@ -393,8 +414,8 @@ fn transcripts() {
                 });
                 size += read.map_or_else(|error| error.to_string().len(), |()| 0);
             }
-            for format in repairable {
-                if let Ok(examination) = repair::examine(&path, format, context) {
+            for format in variants.select(&repairable) {
+                if let Ok(examination) = repair::examine(&path, *format, context) {
                     let mut repaired = Vec::new();
                     examination.write(&path, &mut repaired).expect("written");
                     size += repaired.len();
@@ -416,7 +437,7 @@ fn search_queries() {
     ]);
     let mut fixture = Fixture::new();
     let tool = tools::find("search_sources").expect("tool");
-    fuzz("search queries", &seeds, |input| {
+    fuzz("search queries", &seeds, |input, _| {
         let query = String::from_utf8_lossy(input);
         let parsed = search::Query::parse(&query);
         let mut size = search::snippet(&text, &parsed).len();
@@ -442,7 +463,7 @@ fn markdown() {
         "| a | b |\n|---|:-:|\n| 1 | 2 |\n\n> - [x] *a* **b** ~~c~~ `d` <script>e</script>\n\n```js\nf\n```\n",
         "[a](javascript:b) ![c](http://d) <http://e> [f][g]\n\n[g]: mailto:h \"i\"\n\n# j\n\n1. k\n   - l\n",
     ]));
-    fuzz("Markdown", &seeds, |input| {
+    fuzz("Markdown", &seeds, |input, _| {
         web::render_markdown(&String::from_utf8_lossy(input))
     });
 }
@@ -460,7 +481,7 @@ fn configuration() {
     let arguments = ["onward", "--config", path.to_str().expect("path")];
     let matches = command.try_get_matches_from(arguments).expect("arguments");
     let flags = Flags::from_arg_matches(&matches).expect("flags");
-    fuzz("configuration", &seeds, |input| {
+    fuzz("configuration", &seeds, |input, _| {
         std::fs::write(&path, input).expect("file written");
         match Config::read(&flags) {
             Ok(config) => config.files.len(),
@@ -471,28 +492,26 @@ fn configuration() {
 
 #[test]
 fn import_files() {
-    let mut fixture = Fixture::new();
-    let export = fixture.database.export.to_string();
-    let id = fixture.database.export["plan"]["planId"].clone();
-    let id = id.as_str().expect("id");
-    let other = export.replace(id, "5d0e1f8a-3b67-4c1d-9e42-7a8b9c0d1e01");
-    let seeds = [export, other].map(String::into_bytes);
-    let caller = Caller::local("fuzz");
-    fuzz("import files", &seeds, |input| {
+    let fixture = Fixture::new();
+    let seeds = [fixture.database.export.to_string().into_bytes()];
+    let database = fixture.runtime.block_on(Database::open());
+    let (engine, caller) = (&database.context.engine, Caller::local("fuzz"));
+    fuzz("import files", &seeds, |input, _| {
         let Ok(document) = serde_json::from_slice::<Value>(input) else {
             return 0;
         };
-        fixture.count_input();
-        let engine = &fixture.database.context.engine;
-        let imported = fixture.runtime.block_on(engine.import(&caller, &document));
-        match imported {
-            // An imported plan is complete: it can be exported again.
-            Ok(plan) => {
-                let export = fixture.runtime.block_on(engine.export(&caller, plan));
-                export.expect("plan exported").to_string().len()
+        fixture.runtime.block_on(async {
+            match engine.import(&caller, &document).await {
+                // An imported plan is complete: it can be exported again.
+                Ok(plan) => {
+                    let export = engine.export(&caller, plan).await;
+                    let size = export.expect("plan exported").to_string().len();
+                    engine.delete_plan(&caller, plan).await.expect("deleted");
+                    size
+                }
+                Err(error) => error.to_string().len(),
             }
-            Err(error) => error.to_string().len(),
-        }
+        })
     });
 }
 
@@ -505,11 +524,9 @@ fn upstream_events() {
     fuzz(
         "upstream events",
         &texts(&[anthropic, chat, responses, body]),
-        |input| {
-            let apis = [Api::Anthropic, Api::Chat, Api::Responses];
-            apis.map(|api| proxy::read_response(api, input))
-                .iter()
-                .sum()
+        |input, variants| {
+            let apis = variants.select(&APIS).iter();
+            apis.map(|api| proxy::read_response(*api, input)).sum()
         },
     );
 }
@@ -521,9 +538,9 @@ fn proxied_requests() {
         r#"{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"t","type":"function","function":{"name":"Bash","arguments":"{}"}}]},{"role":"tool","tool_call_id":"t","content":"out"}],"tools":[],"tool_choice":"auto"}"#,
         r#"{"model":"m","instructions":"i","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"function_call","call_id":"t","name":"Bash","arguments":"{}"},{"type":"function_call_output","call_id":"t","output":"out"}],"previous_response_id":"r"}"#,
     ]);
-    fuzz("proxied requests", &seeds, |input| {
+    fuzz("proxied requests", &seeds, |input, variants| {
         let text = String::from_utf8_lossy(input);
-        let apis = [Api::Anthropic, Api::Chat, Api::Responses];
-        apis.map(|api| proxy::read_request(api, &text)).iter().sum()
+        let apis = variants.select(&APIS).iter();
+        apis.map(|api| proxy::read_request(*api, &text)).sum()
     });
 }
