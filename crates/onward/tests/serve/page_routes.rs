@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use onward_testbed::{Response, Server};
+use onward_testbed::{Response, Server, send};
 use reqwest::Method;
 
 use crate::world::Ids;
@@ -32,7 +32,8 @@ pub(crate) const ROUTES: [(&str, &str, Route); 46] = [
     ("POST", "/login", Public),
     ("GET", "/login/provider", Public),
     ("GET", "CALLBACK", Public),
-    ("POST", "/logout", Page("viewer", &[])),
+    // Ends the session: `pages/access.rs`.
+    ("POST", "/logout", Separate),
     ("GET", "/notices", Page("viewer", &[])),
     ("GET", "/plans", Page("viewer", &[])),
     ("POST", "/plans/sample", Page("agent", &[])),
@@ -148,44 +149,63 @@ pub(crate) fn fill(path: &str, ids: impl Fn(&str) -> Ids) -> String {
     filled
 }
 
-/// Requests a page, or submits its form, with a token.
-pub(crate) async fn visit(
-    server: &Server,
-    token: &str,
-    (method, path): (&str, &str),
-    fields: &[(&str, &str)],
-) -> Response {
-    let method: Method = method.parse().expect("valid method");
-    let mut request = page_request(server, token, method.clone(), path);
-    if method == Method::POST {
-        let settings = page_request(server, token, Method::GET, "/settings");
-        let settings = send(settings).await;
-        let csrf_token = settings.text().split("name=\"csrf_token\" value=\"").nth(1);
-        let csrf_token = csrf_token.and_then(|rest| rest.split('"').next());
-        let csrf_token = csrf_token.unwrap_or_else(|| panic!("no form: {settings:?}"));
-        let mut body = format!("csrf_token={csrf_token}");
-        for (name, value) in fields {
-            body.push_str(&format!("&{name}={value}"));
-        }
-        request = request
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(body);
+/// A user who has signed in with a token.
+pub(crate) struct Visitor<'s> {
+    server: &'s Server,
+    cookie: String,
+}
+
+impl<'s> Visitor<'s> {
+    pub(crate) async fn sign_in(server: &'s Server, token: &str) -> Self {
+        let cookie = String::new();
+        let mut visitor = Self { server, cookie };
+        let csrf_token = visitor.csrf_token("/login").await;
+        let fields = [("csrf_token", csrf_token.as_str()), ("token", token)];
+        let response = visitor.request(Method::POST, "/login", &fields).await;
+        let cookie = response.header("set-cookie").split(';').next();
+        visitor.cookie = cookie.unwrap_or_default().to_owned();
+        visitor
     }
-    send(request).await
-}
 
-fn page_request(
-    server: &Server,
-    token: &str,
-    method: Method,
-    path: &str,
-) -> reqwest::RequestBuilder {
-    let request = server.request(method, path).bearer_auth(token);
-    request.header("accept", "text/html")
-}
+    /// Requests a page, or submits a form.
+    pub(crate) async fn visit(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> Response {
+        let method: Method = method.parse().expect("valid method");
+        let mut fields = fields.to_vec();
+        let csrf_token = match method {
+            Method::POST => self.csrf_token("/settings").await,
+            _ => String::new(),
+        };
+        fields.push(("csrf_token", &csrf_token));
+        self.request(method, path, &fields).await
+    }
 
-async fn send(request: reqwest::RequestBuilder) -> Response {
-    onward_testbed::send(request).await
+    async fn csrf_token(&self, path: &str) -> String {
+        let page = self.request(Method::GET, path, &[]).await;
+        let token = page.text().split("name=\"csrf_token\" value=\"").nth(1);
+        let token = token.and_then(|rest| rest.split('"').next());
+        let token = token.unwrap_or_else(|| panic!("no form: {}", page.text()));
+        token.to_owned()
+    }
+
+    async fn request(&self, method: Method, path: &str, fields: &[(&str, &str)]) -> Response {
+        let request = self.server.request(method.clone(), path);
+        let mut request = request
+            .header("accept", "text/html")
+            .header("cookie", &self.cookie);
+        if method == Method::POST {
+            let fields = fields.iter().map(|(name, value)| format!("{name}={value}"));
+            request = request
+                .header("origin", &self.server.url)
+                .header("content-type", "application/x-www-form-urlencoded")
+                .body(fields.collect::<Vec<_>>().join("&"));
+        }
+        send(request).await
+    }
 }
 
 /// The method and the first argument of every call of `route` in the sources of the server.

@@ -1,11 +1,12 @@
 //! `/readyz` while the database responds to queries but accepts no writes, and the log during an
 //! outage.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use onward_testbed::{Cluster, Program, Server, TIMEOUT, TestDir, psql};
+use serde_json::Value;
 
 use crate::basics::plan;
 use crate::program;
@@ -38,7 +39,9 @@ async fn a_server_with_a_full_disk_is_not_ready_and_logs_one_line_per_minute() {
     let script = format!("#!/bin/sh\ntrap '' XFSZ\nexec '{binary}' \"$@\"\n");
     let start = dir.write("onward", script);
     std::fs::set_permissions(&start, PermissionsExt::from_mode(0o755)).unwrap();
-    let server = Program::new(start, "full-disk").serve();
+    let server = Program::new(start, "full-disk")
+        .with_env("ONWARD_LOG_FORMAT", "json")
+        .serve();
     server.post("/api/v1/plans", plan()).await.expect_success();
     wait_for_readiness(&server, true).await;
     if !limit_file_size(&server, &LIMIT.to_string()) {
@@ -56,10 +59,16 @@ async fn a_server_with_a_full_disk_is_not_ready_and_logs_one_line_per_minute() {
         assert!(!server.get("/readyz").await.status.is_success());
     }
     let log = server.log();
-    let lines = |route: &str| log.lines().filter(|line| line.contains(route)).count();
-    assert_eq!(lines("route=\"/api/v1/plans\""), 1, "{log}");
-    // One line with the error, one with the status.
-    assert_eq!(lines("route=\"/readyz\""), 2, "{log}");
+    let lines: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("valid JSON"))
+        .collect();
+    let failed = lines.iter().filter(|line| line["fields"]["status"] == 503);
+    assert_eq!(failed.count(), 1, "{log}");
+    let checks = lines
+        .iter()
+        .filter(|line| line["target"] == "onward::web::health");
+    assert_eq!(checks.count(), 1, "{log}");
 
     assert!(limit_file_size(&server, "unlimited"));
     wait_for_readiness(&server, true).await;
