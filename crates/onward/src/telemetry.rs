@@ -4,7 +4,10 @@
 //! `--verbose` also info. `ONWARD_LOG_FORMAT=json` selects one JSON object per line. If
 //! `OTEL_EXPORTER_OTLP_ENDPOINT` is set, spans are sent there (OTLP over HTTP); failed exports are
 //! logged. Logs contain routes, tools and codes, never tokens, headers or bodies. Control characters
-//! are escaped in both formats, so that a logged value cannot forge a line.
+//! are escaped in both formats, so that a logged value cannot forge a line. Repeated warnings are
+//! logged once a minute (`repeats.rs`).
+
+mod repeats;
 
 use std::fmt::{self, Write};
 use std::io;
@@ -26,6 +29,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt as lines};
 
 use crate::failure::{Failure, Result};
 use crate::output::format;
+use repeats::{LineFormat, WithoutRepeats};
 
 const FILTER: &str = "ONWARD_LOG";
 const FORMAT: &str = "ONWARD_LOG_FORMAT";
@@ -69,8 +73,14 @@ pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
     let limits = LEVEL_LIMITS.iter().filter_map(|part| part.parse().ok());
     let filter = limits.fold(filter, EnvFilter::add_directive);
     let log: Box<dyn Layer<Registry> + Send + Sync> = match variable(FORMAT).as_deref() {
-        Some("json") => lines::layer().json().with_writer(io::stderr).boxed(),
-        Some("text") | None => text_lines(io::stderr, coloured).boxed(),
+        Some("json") => lines::layer()
+            .json()
+            .map_event_format(|format| WithoutRepeats::new(format, LineFormat::Json))
+            .with_writer(io::stderr)
+            .boxed(),
+        Some("text") | None => text_lines(io::stderr, coloured)
+            .map_event_format(|format| WithoutRepeats::new(format, LineFormat::Text))
+            .boxed(),
         Some(_) => {
             return Err(Failure::usage(
                 format!("invalid `{FORMAT}`: must be `text` or `json`"),
