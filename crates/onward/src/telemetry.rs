@@ -78,9 +78,7 @@ pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
             .map_event_format(|format| WithoutRepeats::new(format, LineFormat::Json))
             .with_writer(io::stderr)
             .boxed(),
-        Some("text") | None => text_lines(io::stderr, coloured)
-            .map_event_format(|format| WithoutRepeats::new(format, LineFormat::Text))
-            .boxed(),
+        Some("text") | None => text_lines(io::stderr, coloured).boxed(),
         Some(_) => {
             return Err(Failure::usage(
                 format!("invalid `{FORMAT}`: must be `text` or `json`"),
@@ -118,6 +116,7 @@ where
     lines::layer()
         .with_ansi(coloured)
         .fmt_fields(debug_fn(write_field).delimited(" "))
+        .map_event_format(|format| WithoutRepeats::new(format, LineFormat::Text))
         .with_writer(writer)
 }
 
