@@ -28,6 +28,7 @@ mod review;
 mod search;
 mod serve;
 mod session;
+mod shutdown;
 mod status;
 mod tenant;
 mod token;
