@@ -55,6 +55,7 @@ use crate::failure::{Failure, Result};
 use crate::hint::Interface;
 use crate::mcp::Forms;
 use crate::notify::Notifier;
+use crate::quota::Quota;
 use crate::tools::{ToolContext, in_flight};
 use auth::Auth;
 use cookies::CookieSigner;
@@ -160,6 +161,7 @@ impl Server {
             engine: engine.clone(),
             base_url: base_url(public.as_deref(), &listener),
             extractor: config.extraction.as_ref().map(Extractor::new).map(Arc::new),
+            quota: limits.tenant_stored_mib.map(Quota::new).map(Arc::new),
         };
         let notifier = Notifier::new(&config.notify, &engine, context.base_url.clone());
         let notifier = notifier.map_err(|error| {

@@ -221,3 +221,29 @@ async fn a_new_session_closes_the_oldest_idle_one_of_its_owner() {
     assert!(is_open(&greedy, &sessions[2]).await);
     assert!(is_open(&modest, &other).await);
 }
+
+#[tokio::test]
+async fn rejects_more_texts_than_the_quota() {
+    let server = program("quota")
+        .with_config("[limits]\ntenant_stored_mib = 1")
+        .serve();
+    let settings = server.request(Method::GET, "/settings");
+    let settings = send(settings.header("accept", "text/html")).await;
+    assert!(settings.text().contains(" of 1 MiB"), "{}", settings.text());
+    let metrics = server.get("/metrics").await;
+    let quota = "onward_stored_bytes_quota 1048576";
+    assert!(metrics.text().contains(quota), "{}", metrics.text());
+    let created = server.post("/api/v1/plans", plan()).await.expect_success();
+    let artifact = json!({ "title": "t", "content": "a".repeat(1024 * 1024) });
+    let stored = server.post("/api/v1/artifacts", artifact.clone()).await;
+    stored.expect_success();
+    // The next server measures again.
+    let server = server.stop().serve();
+    let rejected = server.post("/api/v1/artifacts", artifact).await;
+    rejected.expect_problem(422, "limit_exceeded");
+    let id = created["planId"].as_str().expect("id is a string");
+    let path = format!("/api/v1/plans/{id}");
+    server.get(&path).await.expect_success();
+    let deleted = send(server.request(Method::DELETE, &path)).await;
+    deleted.expect_success();
+}
