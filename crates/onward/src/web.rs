@@ -282,7 +282,10 @@ fn router(site: Arc<Site>) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(Arc::clone(&site), limits::admit))
         .layer(from_fn_with_state(Arc::clone(&site), auth::authenticate))
-        .layer(from_fn_with_state(Arc::clone(&site), limits::enforce_timeout))
+        .layer(from_fn_with_state(
+            Arc::clone(&site),
+            limits::enforce_timeout,
+        ))
         .layer(CatchPanicLayer::custom(handler_panicked))
         .layer(from_fn(trace::observe))
         .with_state(site)

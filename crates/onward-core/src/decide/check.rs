@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::command::StepSpec;
 use crate::id::StepId;
 use crate::policy::{
-    MAX_INSTRUCTIONS, MAX_JSON_DEPTH, MAX_JSON_VALUES, MAX_MAX_ATTEMPTS, MAX_REMARK, MAX_RESULT_BYTES, MAX_SUMMARY,
-    MAX_THRESHOLD, MAX_TITLE, MIN_THRESHOLD,
+    MAX_INSTRUCTIONS, MAX_JSON_DEPTH, MAX_JSON_VALUES, MAX_MAX_ATTEMPTS, MAX_REMARK,
+    MAX_RESULT_BYTES, MAX_SUMMARY, MAX_THRESHOLD, MAX_TITLE, MIN_THRESHOLD,
 };
 use crate::refusal::{Issue, Refusal};
 use crate::step::StepResult;

@@ -16,7 +16,8 @@ use onward_core::transition::Due;
 use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 use onward_store::{
     Artifact, Artifacts, AuditTrail, Author, Entry, Extraction, Extractions, Facts, Feedback,
-    Imports, LogLine, Output, Outputs, Plans, Sheet, Skills, Tenants, UserFeedback, WholePlan, codec,
+    Imports, LogLine, Output, Outputs, Plans, Sheet, Skills, Tenants, UserFeedback, WholePlan,
+    codec,
 };
 use serde_json::{Value, json};
 

@@ -51,7 +51,11 @@ impl Engine {
             Box::pin(async move {
                 let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                Ok::<_, Error>(AuditTrail(tx).trail_page(plan, after, limit, max_bytes).await?)
+                Ok::<_, Error>(
+                    AuditTrail(tx)
+                        .trail_page(plan, after, limit, max_bytes)
+                        .await?,
+                )
             })
         });
         Ok(entries.await?.into_iter().map(audit_entry).collect())

@@ -119,9 +119,8 @@ mod tests {
             .spawn()
             .expect("process started");
         let lines = BufReader::new(child.stdout.take().expect("output is piped")).lines();
-        let ready = |line: &std::io::Result<String>| {
-            line.as_ref().is_ok_and(|line| line.contains(READY))
-        };
+        let ready =
+            |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| line.contains(READY));
         assert!(lines.into_iter().any(|line| ready(&line)));
         let pid = child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status();
@@ -136,7 +135,7 @@ mod tests {
                 drop(child.kill());
                 panic!("the process still runs");
             }
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }

@@ -341,7 +341,8 @@ mod tests {
     fn does_not_validate_data_that_doubles_the_work_at_every_level() {
         let twice = json!({ "allOf": [{ "$ref": "#" }, { "$ref": "#" }] });
         let check = check(json!({ "properties": { "a": twice } })).expect("schema compiles");
-        let nested = |levels: usize| (0..levels).fold(json!({}), |inside, _| json!({ "a": inside }));
+        let nested =
+            |levels: usize| (0..levels).fold(json!({}), |inside, _| json!({ "a": inside }));
         assert_eq!(check.issues(&nested(10)), []);
         let issues = check.issues(&nested(60));
         assert_eq!(issues.len(), 1);

@@ -80,7 +80,12 @@ async fn handle(
     let verb = route.method;
     // Holds its share of the memory budget until the response is complete.
     let (arguments, _body) = if verb.has_body() {
-        match site.limits.bodies.read_json(&parts.headers, body, route.body).await {
+        match site
+            .limits
+            .bodies
+            .read_json(&parts.headers, body, route.body)
+            .await
+        {
             Ok(body) => (parse(&parts.headers, &body.bytes), Some(body)),
             Err(problem) => (Err(problem), None),
         }

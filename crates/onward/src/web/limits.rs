@@ -201,11 +201,7 @@ pub(super) async fn enforce_timeout(
 }
 
 /// Middleware after authentication: enforces the shares of the caller, or the limits of the address.
-pub(super) async fn admit(
-    State(site): State<Arc<Site>>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn admit(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     match request.extensions().get::<Principal>().cloned() {
         Some(principal) => run_as(&site.limits, &principal, request, next).await,
         None => run_anonymous(&site.limits, request, next).await,
@@ -237,12 +233,7 @@ fn is_stream_path(path: &str) -> bool {
 
 /// Runs an authenticated request within the shares of its caller. A streamed response counts as a
 /// stream after its headers are sent.
-async fn run_as(
-    limits: &Limits,
-    principal: &Principal,
-    request: Request,
-    next: Next,
-) -> Response {
+async fn run_as(limits: &Limits, principal: &Principal, request: Request, next: Next) -> Response {
     // Other methods have taken effect when the stream starts; their response is always sent.
     let may_reject_stream = request.method() == Method::GET;
     let slot = match limits.requests.acquire(principal) {

@@ -214,7 +214,9 @@ async fn respond(site: &Site, caller: &Caller, request: Request) -> Result<Respo
     }
     let (parts, body) = request.into_parts();
     let bodies = &site.limits.bodies;
-    let body = bodies.read_json(&parts.headers, body, max_body(caller)).await?;
+    let body = bodies
+        .read_json(&parts.headers, body, max_body(caller))
+        .await?;
     let bytes = &body.bytes;
     let request = Request::from_parts(parts.clone(), Body::from(bytes.clone()));
     let response = (site.mcp.endpoint)(request).await;

@@ -208,7 +208,11 @@ impl FromRequest<Arc<Site>> for FormPost {
         let form = Form::find(path.map_or("", MatchedPath::as_str));
         // Before the body is read.
         visit.caller.allow(form.permission).map_err(Error::from)?;
-        let read = site.limits.bodies.read_form(&parts.headers, body, form.body).await?;
+        let read = site
+            .limits
+            .bodies
+            .read_form(&parts.headers, body, form.body)
+            .await?;
         let fields = fields(parts, read.bytes).await?;
         let token = fields.get("csrf_token").unwrap_or_default();
         if !site.auth.cookie_signer.verify_csrf(&visit.caller, token) {

@@ -157,10 +157,14 @@ async fn memory_stays_bounded_under_concurrent_worst_case_requests() {
         }
         let max = match sample.operation.as_str() {
             "create_research_plan" | "modify_plan" => 16 * MIB,
-            "store_research" | "store_research_output" | "extract_data" | "submit_step_result"
-            | "request_user_review" | "log_skill_execution" | "record_call" | "change_call" => {
-                4 * MIB
-            }
+            "store_research"
+            | "store_research_output"
+            | "extract_data"
+            | "submit_step_result"
+            | "request_user_review"
+            | "log_skill_execution"
+            | "record_call"
+            | "change_call" => 4 * MIB,
             _ => 64 * 1024,
         };
         for body in bodies(max) {
@@ -177,7 +181,9 @@ async fn memory_stays_bounded_under_concurrent_worst_case_requests() {
         let context = format!("/api/v1/steps/{step}/context?maxChars=40000");
         cases.push(WorstCase::get(context));
     }
-    for page in ["plans", "reviews", "sessions", "skills", "settings", "notices"] {
+    for page in [
+        "plans", "reviews", "sessions", "skills", "settings", "notices",
+    ] {
         cases.push(WorstCase::get(format!("/{page}")));
     }
     cases.push(WorstCase::get("/search?q=word"));

@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use onward_core::PlanId;
 use onward_core::role::Permission;
-use onward_store::{
-    Artifacts, AuditTrail, Extractions, Outputs, Plans, Skills, Tx, UserFeedback,
-};
+use onward_store::{Artifacts, AuditTrail, Extractions, Outputs, Plans, Skills, Tx, UserFeedback};
 use serde_json::{Value, json};
 
 use super::{FORMAT, MAX_OBJECTS, VERSION, attachments, branch, event, head, step};

@@ -6,9 +6,9 @@ use axum::routing::MethodFilter;
 use onward_core::role::Permission;
 
 use super::{
-    abandon_plan, change_call, close_call, create_token, delete_plan, get_output,
-    get_plan_audit, get_session, list_reviews, list_sessions, list_tokens, record_call,
-    recover_session, resume_plan, revoke_token,
+    abandon_plan, change_call, close_call, create_token, delete_plan, get_output, get_plan_audit,
+    get_session, list_reviews, list_sessions, list_tokens, record_call, recover_session,
+    resume_plan, revoke_token,
 };
 use crate::tools::{self, Tool};
 use crate::web::body::{DOCUMENT, SMALL};
@@ -89,13 +89,24 @@ pub(in crate::web) static ROUTES: [Route; 36] = [
     route(Delete, "/plans/{planId}", "delete_plan", DeletePlan),
     read("/plans/{planId}/steps", "list_plan_steps"),
     read("/plans/{planId}/audit", "get_plan_audit"),
-    route(Post, "/plans/{planId}/context", "get_research_context", Read),
+    route(
+        Post,
+        "/plans/{planId}/context",
+        "get_research_context",
+        Read,
+    ),
     route(Post, "/plans/{planId}/next", "get_next_step", Work),
     route(Post, "/plans/{planId}/modify", "modify_plan", Work).body(STEPS),
     route(Post, "/plans/{planId}/resume", "resume_plan", Intervene),
     route(Post, "/plans/{planId}/abandon", "abandon_plan", AbandonPlan),
     route(Create, "/plans/{planId}/feedback", "submit_feedback", Work),
-    route(Create, "/plans/{planId}/outputs", "store_research_output", Work).body(DOCUMENT),
+    route(
+        Create,
+        "/plans/{planId}/outputs",
+        "store_research_output",
+        Work,
+    )
+    .body(DOCUMENT),
     route(Create, "/artifacts", "store_research", Work).body(DOCUMENT),
     read("/artifacts/{artifactId}", "get_artifact"),
     read("/outputs/{outputId}", "get_output"),
@@ -103,19 +114,44 @@ pub(in crate::web) static ROUTES: [Route; 36] = [
     route(Create, "/extractions", "extract_data", Work).body(DOCUMENT),
     read("/steps/{stepId}/context", "get_step_context"),
     route(Post, "/steps/{stepId}/result", "submit_step_result", Work).body(DOCUMENT),
-    route(Post, "/steps/{stepId}/progress", "report_step_progress", Work),
+    route(
+        Post,
+        "/steps/{stepId}/progress",
+        "report_step_progress",
+        Work,
+    ),
     route(Post, "/steps/{stepId}/review", "request_user_review", Work).body(DOCUMENT),
-    route(Post, "/steps/{stepId}/decision", "submit_user_decision", DecideReview),
+    route(
+        Post,
+        "/steps/{stepId}/decision",
+        "submit_user_decision",
+        DecideReview,
+    ),
     read("/reviews", "list_reviews"),
     route(Create, "/skills", "log_skill_execution", Work).body(DOCUMENT),
     read("/sessions", "list_sessions"),
     read("/sessions/{sessionId}", "get_session"),
     read("/sessions/{sessionId}/health", "get_session_health"),
-    route(Post, "/sessions/{sessionId}/recover", "recover_session", Record),
+    route(
+        Post,
+        "/sessions/{sessionId}/recover",
+        "recover_session",
+        Record,
+    ),
     route(Create, "/sessions/{sessionId}/calls", "record_call", Record).body(DOCUMENT),
-    route(Post, "/sessions/{sessionId}/calls/{turn}/{position}", "change_call", Record)
-        .body(DOCUMENT),
-    route(Post, "/sessions/{sessionId}/calls/{turn}/{position}/close", "close_call", Intervene),
+    route(
+        Post,
+        "/sessions/{sessionId}/calls/{turn}/{position}",
+        "change_call",
+        Record,
+    )
+    .body(DOCUMENT),
+    route(
+        Post,
+        "/sessions/{sessionId}/calls/{turn}/{position}/close",
+        "close_call",
+        Intervene,
+    ),
     route(Get, "/tokens", "list_tokens", ManageTokens),
     route(Create, "/tokens", "create_token", ManageTokens),
     route(Delete, "/tokens/{tokenId}", "revoke_token", ManageTokens),

@@ -16,7 +16,9 @@ pub(super) async fn json(visit: Visit, Path(id): Path<String>) -> PageResult {
     let plan = find_plan(&visit, &id).await?;
     let mut response = export::show(&visit.site, &visit.caller, plan).await?;
     if let Ok(disposition) = disposition(&format!("{plan}.json")).try_into() {
-        response.headers_mut().insert(CONTENT_DISPOSITION, disposition);
+        response
+            .headers_mut()
+            .insert(CONTENT_DISPOSITION, disposition);
     }
     Ok(response)
 }

@@ -56,6 +56,9 @@ static OTHER: Form = form("", Read, SMALL);
 impl Form {
     /// The form of a route.
     pub(super) fn find(path: &str) -> &'static Form {
-        FORMS.iter().find(|form| form.path == path).unwrap_or(&OTHER)
+        FORMS
+            .iter()
+            .find(|form| form.path == path)
+            .unwrap_or(&OTHER)
     }
 }

@@ -60,7 +60,11 @@ fn login_page(site: &Site, back: &str, error: Option<&'static str>) -> PageResul
 
 pub(super) async fn sign_in(State(site): State<Arc<Site>>, request: Request) -> PageResult {
     let (parts, body) = request.into_parts();
-    let body = site.limits.bodies.read_sign_in(&parts.headers, body).await?;
+    let body = site
+        .limits
+        .bodies
+        .read_sign_in(&parts.headers, body)
+        .await?;
     let fields = fields(parts, body.bytes).await?;
     let csrf_token = fields.get("csrf_token").unwrap_or_default();
     if !site.auth.cookie_signer.verify_sign_in_csrf(csrf_token) {
