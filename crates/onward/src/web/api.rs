@@ -86,7 +86,10 @@ async fn handle(
             .read_json(&parts.headers, body, route.body)
             .await
         {
-            Ok(body) => (parse(&parts.headers, &body.bytes), Some(body)),
+            Ok(mut body) => {
+                let bytes = std::mem::take(&mut body.bytes);
+                (parse(&parts.headers, &bytes), Some(body))
+            }
             Err(problem) => (Err(problem), None),
         }
     } else {

@@ -27,11 +27,11 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// The same for requests without authentication.
 const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of all large bodies together.
-const BODIES: usize = 32 * 1024 * 1024;
+const BODIES: usize = 16 * 1024 * 1024;
 /// Estimated bytes of all parsed bodies together.
-const VALUES: usize = 64 * 1024 * 1024;
+const VALUES: usize = 32 * 1024 * 1024;
 /// Estimated bytes of one parsed body.
-const MAX_VALUE: usize = 48 * 1024 * 1024;
+const MAX_VALUE: usize = VALUES;
 /// The unit of the budgets.
 const UNIT: usize = 1024;
 

@@ -41,7 +41,7 @@ const EXCHANGES_PER_SECOND: u32 = 10;
 /// Plans that are exported at the same time.
 const EXPORTS: usize = 2;
 /// Pages and API reads at the same time. Others wait: more would not be faster, and need memory.
-const READS: usize = 8;
+const READS: usize = 4;
 
 /// The configured limits and their current use.
 pub(super) struct Limits {

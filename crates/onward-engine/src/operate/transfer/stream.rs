@@ -17,11 +17,11 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// Rows of a page. A row has at most a few texts of one MiB.
-const ROWS: u32 = 8;
+/// Rows of a page. A row has up to two texts of one MiB.
+const ROWS: u32 = 2;
 /// Events of a page, and their bytes.
 const EVENTS: u32 = 1_000;
-const EVENT_BYTES: u64 = 1024 * 1024;
+const EVENT_BYTES: u64 = 128 * 1024;
 
 impl Engine {
     /// Writes a plan as a JSON document to a file, from its beginning.
