@@ -388,7 +388,6 @@ pub(crate) fn read_calls() -> Vec<Call> {
             .audit_trail_backwards(&c, ids.plan, None, None, 9, 1_000)),
         call!("audit_page", [Read], |e, c, ids| e
             .audit_page(&c, ids.plan, 0, 9, 1_000)),
-        call!("stored_bytes", [Read], |e, c, ids| e.stored_bytes(&c)),
         call!("full_plan_within", [Read], |e, c, ids| e
             .full_plan_within(&c, ids.plan, 1_000_000)),
         call!("export_to", [Read], |e, c, ids| {
@@ -422,6 +421,7 @@ pub(crate) fn list_calls() -> Vec<Call> {
     vec![
         call!("list_plans", [Read], |e, c, ids| e
             .list_plans(&c, all_plans())),
+        call!("stored_bytes", [Read], |e, c, ids| e.stored_bytes(&c)),
         call!("count_plans", [Read], |e, c, ids| e.count_plans(&c)),
         call!("list_skills", [Read], |e, c, ids| {
             e.list_skills(&c, SkillQuery::default())
