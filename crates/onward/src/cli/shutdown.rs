@@ -1,6 +1,6 @@
 //! Shutdown of a server on SIGTERM or SIGINT, also if its runtime no longer responds.
 //!
-//! The signals are received on a thread and a runtime of their own. The server gets a request to
+//! The signals are received on a separate thread and runtime. The server gets a request to
 //! stop; if the process still runs at the deadline, this thread ends it.
 
 use std::time::Duration;

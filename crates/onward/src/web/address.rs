@@ -31,7 +31,7 @@ impl Address {
         let peer = extensions.get::<Peer>().map_or(unknown, |peer| peer.0);
         let forwarded = || {
             let line = headers.get_all(FORWARDED_FOR).iter().next_back()?;
-            // The proxy appends the address of its own client.
+            // The proxy appends the address of its client.
             line.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
         };
         let address = if peer.is_loopback() {

@@ -1,7 +1,7 @@
 //! Request limits: rates, concurrent requests and streams, and time. A request over a limit is
 //! rejected immediately.
 //!
-//! Requests without authentication have a pool of their own, and limits per address. The others
+//! Requests without authentication have a separate pool, and limits per address. The others
 //! have limits per token and per tenant (`shares.rs`). `body.rs` has the limits of request bodies.
 
 use std::num::NonZeroU32;
