@@ -48,6 +48,7 @@ use serde_json::{Map, Value};
 
 use crate::extraction::Extractor;
 use crate::hint::{self, Interface};
+use crate::quota::Quota;
 use crate::wire::notice;
 
 #[cfg(test)]
@@ -67,6 +68,8 @@ pub(crate) struct ToolContext {
     pub(crate) extractor: Option<Arc<Extractor>>,
     /// Whether all callers run on this machine.
     pub(crate) is_local: bool,
+    /// The quota of stored bytes.
+    pub(crate) quota: Option<Arc<Quota>>,
 }
 
 impl ToolContext {
@@ -403,6 +406,12 @@ async fn execute(
     issues: Vec<Issue>,
 ) -> Result<Value, ToolError> {
     let _guard = in_flight::track();
+    if let (Some(quota), false) = (&context.quota, tool.hints.read_only) {
+        let exceeded = quota.exceeded(&context.engine, &caller, tool.name).await?;
+        if let Some(usage) = exceeded {
+            return Err(ToolError::over_quota(usage));
+        }
+    }
     if issues.is_empty() {
         return (tool.run)(context, caller, arguments).await;
     }

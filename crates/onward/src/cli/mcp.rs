@@ -73,6 +73,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
                 .map(Extractor::new)
                 .map(Arc::new),
             is_local: true,
+            quota: None,
         },
         tool_set,
         resolve_caller: Arc::new(move |_| Some(caller.clone())),

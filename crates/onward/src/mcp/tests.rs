@@ -168,6 +168,7 @@ async fn connect<C: ClientHandler>(
             base_url: Some("http://127.0.0.1:7171/".into()),
             extractor: None,
             is_local: true,
+            quota: None,
         },
         tool_set: ToolSet::All,
         resolve_caller: Arc::new(move |_| caller.clone()),

@@ -55,6 +55,7 @@ async fn a_panic_in_a_tool_becomes_an_error_and_is_logged() {
         base_url: None,
         extractor: None,
         is_local: true,
+        quota: None,
     };
     let caller = Caller::local("test");
     for _ in 0..2 {
