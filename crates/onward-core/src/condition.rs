@@ -33,7 +33,7 @@
 //! [`Condition::parse_boolean`] also rejects a condition that is never a boolean.
 //!
 //! A condition counts as false, with an [`EvaluationError`], for: a missing path, a type mismatch,
-//! a result over [`MAX_SEARCHED_BYTES`] or with more than [`MAX_ENTRIES`] entries in one list or
+//! a result over [`MAX_EVALUATED_BYTES`] or with more than [`MAX_ENTRIES`] entries in one list or
 //! object (unless the condition does not read the result), and more than [`MAX_WORK`] or
 //! [`MAX_BYTES`].
 //!
@@ -71,7 +71,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use failure::EvaluationError;
-pub use measure::{MAX_DEPTH, MAX_ENTRIES, MAX_SEARCHED_BYTES};
+pub use measure::{MAX_DEPTH, MAX_ENTRIES, MAX_EVALUATED_BYTES};
 pub use meter::{Cost, MAX_BYTES, MAX_WORK, MAX_WORK_PER_STEP};
 pub use parse::{MAX_HEIGHT, MAX_NESTING, MAX_NODES, MAX_SOURCE_BYTES};
 pub use scope::{PlanScope, Scope, StepScope};

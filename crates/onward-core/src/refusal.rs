@@ -301,7 +301,7 @@ impl Refusal {
                 NotRemovable::NeededByBranch(_) | NotRemovable::NeededByStep(_),
             ) => "change the step instead: {modify_plan} with `update_step_instructions`",
             Refusal::StepNotRemovable(NotRemovable::OnlyStep) => {
-                "add the step that replaces it first: {modify_plan} with `add_steps`"
+                "add a replacement step first: {modify_plan} with `add_steps`"
             }
             Refusal::IncompleteStepList { .. } => {
                 "get all step ids from {list_plan_steps} and send each exactly once"
@@ -326,7 +326,7 @@ const AWAIT_DECISION: &str = "wait for the user's decision: {review}";
 /// roles.
 fn who_may(permission: Permission) -> &'static str {
     match permission {
-        Permission::DecideReview => "the user decides it: {review}",
+        Permission::DecideReview => "ask the user to decide the review: {review}",
         Permission::Read | Permission::CreatePlan | Permission::Work | Permission::Record => {
             "only an owner, admin, member or agent of the tenant can do this"
         }
@@ -402,7 +402,7 @@ impl fmt::Display for Refusal {
                 unknown,
                 duplicates,
             } => {
-                f.write_str("incomplete step list")?;
+                f.write_str("invalid step list")?;
                 let mut separator = ":";
                 for (what, ids) in [
                     ("unknown", unknown),

@@ -273,7 +273,7 @@ impl StepCause {
             StepCause::Complete => "cannot submit a result",
             StepCause::RequestReview => "cannot request a review",
             StepCause::Approve | StepCause::Reject | StepCause::Revise | StepCause::ReviewSkip => {
-                "no open review to decide"
+                "no pending review"
             }
         }
     }

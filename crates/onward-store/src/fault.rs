@@ -31,13 +31,13 @@ const EIO: i32 = 5;
 pub struct Faults(Option<Arc<AtomicI64>>);
 
 impl Faults {
-    /// Enables injection. No fault occurs until [`strike_after`](Self::strike_after) is called.
+    /// Enables injection. No fault occurs until [`fail_after`](Self::fail_after) is called.
     pub fn armed() -> Self {
         Faults(Some(Arc::new(AtomicI64::new(-1))))
     }
 
     /// Lets `operations` operations succeed and the next one fail, once.
-    pub fn strike_after(&self, operations: u32) {
+    pub fn fail_after(&self, operations: u32) {
         if let Some(countdown) = &self.0 {
             countdown.store(i64::from(operations), Ordering::SeqCst);
         }

@@ -29,10 +29,10 @@ use crate::vector_index::{Indexed, Many, Pgvector};
 use crate::work::{Running, gone, poll_once, send};
 
 /// Number of changes that are buffered for a subscriber. A slower subscriber loses the oldest ones.
-const BEHIND: usize = 1024;
+const CHANGE_BUFFER: usize = 1024;
 
 /// Number of retries after lost races before a call fails with [`Error::LostRace`].
-const RACES: usize = 20;
+const MAX_RETRIES: usize = 20;
 
 /// Location of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,7 +216,7 @@ impl Store {
                 readers: Readers::new(writer.clone()),
                 writer,
             },
-            watchers: broadcast::channel(BEHIND).0,
+            watchers: broadcast::channel(CHANGE_BUFFER).0,
             faults: options.faults,
         };
         if let Some(prepare) = options.prepare.filter(|_| !knows_tenant) {
@@ -226,7 +226,7 @@ impl Store {
     }
 
     async fn open_server(url: &str, options: Options) -> Result<Self, Error> {
-        let watchers = broadcast::channel(BEHIND).0;
+        let watchers = broadcast::channel(CHANGE_BUFFER).0;
         let cache = options.plan_cache.then(PlanCache::default);
         let contention = Arc::<Contention>::default();
         let faults = options.faults.clone();
@@ -308,7 +308,7 @@ impl Store {
                 loop {
                     match self.attempt(tenant, mode, &mut work).await? {
                         Attempt::Answered(answer) => return answer,
-                        Attempt::Lost { .. } if race == RACES => {
+                        Attempt::Lost { .. } if race == MAX_RETRIES => {
                             return Err(Error::LostRace.into());
                         }
                         // The stale entry is no longer in the cache; the next attempt reads the

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::failure::{COUNTED_BYTES, EvaluationError};
 
 /// The maximum size of a result for evaluation, in bytes of compact JSON.
-pub const MAX_SEARCHED_BYTES: usize = 64 * 1024;
+pub const MAX_EVALUATED_BYTES: usize = 64 * 1024;
 /// The maximum number of entries of a list or object at any depth, for evaluation.
 pub const MAX_ENTRIES: usize = 1000;
 /// The maximum nesting depth of lists and objects, for evaluation.
@@ -21,7 +21,7 @@ pub const MAX_DEPTH: usize = 128;
 pub(super) fn check(result: &Value) -> Result<(), EvaluationError> {
     let mut counter = SizeCounter { bytes: 0 };
     counter.value(result, 0)?;
-    if counter.bytes > MAX_SEARCHED_BYTES {
+    if counter.bytes > MAX_EVALUATED_BYTES {
         return Err(counter.too_large());
     }
     Ok(())
@@ -35,7 +35,7 @@ impl SizeCounter {
     fn too_large(&self) -> EvaluationError {
         EvaluationError::ResultTooLarge {
             bytes: self.bytes.min(COUNTED_BYTES),
-            limit: MAX_SEARCHED_BYTES,
+            limit: MAX_EVALUATED_BYTES,
         }
     }
 

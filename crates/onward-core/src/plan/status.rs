@@ -169,7 +169,7 @@ impl PlanCause {
         match self {
             PlanCause::Begin => "cannot start a step",
             PlanCause::RequestReview => "cannot request a review",
-            PlanCause::Decide | PlanCause::Reject => "no open review to decide",
+            PlanCause::Decide | PlanCause::Reject => "no pending review",
             PlanCause::Stall => "cannot mark the plan as stalled",
             PlanCause::Resume => "cannot resume the plan",
             PlanCause::Finish => "cannot complete the plan",

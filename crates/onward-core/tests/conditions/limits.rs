@@ -53,15 +53,18 @@ fn result_of_bytes(bytes: usize) -> Json {
 #[test]
 fn does_not_evaluate_a_result_over_64_kib() {
     assert_eq!(
-        evaluate("text.startsWith('x')", &result_of_bytes(MAX_SEARCHED_BYTES)),
+        evaluate(
+            "text.startsWith('x')",
+            &result_of_bytes(MAX_EVALUATED_BYTES)
+        ),
         Ok(true)
     );
-    let over = result_of_bytes(MAX_SEARCHED_BYTES + 1);
+    let over = result_of_bytes(MAX_EVALUATED_BYTES + 1);
     assert_eq!(
         evaluation_error("text.startsWith('x')", &over),
         EvaluationError::ResultTooLarge {
-            bytes: MAX_SEARCHED_BYTES + 1,
-            limit: MAX_SEARCHED_BYTES
+            bytes: MAX_EVALUATED_BYTES + 1,
+            limit: MAX_EVALUATED_BYTES
         }
     );
     // Even if another operand could decide alone.
@@ -71,7 +74,7 @@ fn does_not_evaluate_a_result_over_64_kib() {
         evaluation_error("has(result.text)", &result_of_bytes(5_000_000)),
         EvaluationError::ResultTooLarge {
             bytes: 1024 * 1024,
-            limit: MAX_SEARCHED_BYTES
+            limit: MAX_EVALUATED_BYTES
         }
     );
 }
@@ -114,7 +117,7 @@ fn does_not_evaluate_a_result_nested_too_deeply() {
 
 #[test]
 fn a_condition_that_does_not_read_the_result_is_evaluated_for_any_result() {
-    let over = result_of_bytes(MAX_SEARCHED_BYTES + 1);
+    let over = result_of_bytes(MAX_EVALUATED_BYTES + 1);
     assert_all_true(
         &over,
         &[

@@ -22,9 +22,9 @@ mod properties;
 use std::fmt::Display;
 
 use onward_core::condition::{
-    Condition, EvaluationError, InvalidCondition, MAX_BYTES, MAX_DEPTH, MAX_ENTRIES, MAX_HEIGHT,
-    MAX_NESTING, MAX_NODES, MAX_SEARCHED_BYTES, MAX_SOURCE_BYTES, MAX_WORK, PlanScope, Scope,
-    StepScope,
+    Condition, EvaluationError, InvalidCondition, MAX_BYTES, MAX_DEPTH, MAX_ENTRIES,
+    MAX_EVALUATED_BYTES, MAX_HEIGHT, MAX_NESTING, MAX_NODES, MAX_SOURCE_BYTES, MAX_WORK, PlanScope,
+    Scope, StepScope,
 };
 use onward_testbed::golden;
 use serde_json::{Value as Json, json};

@@ -432,13 +432,13 @@ fn the_size_of_a_result_is_the_length_of_its_json() {
     let numbers = json!([0, -1, u64::MAX, i64::MIN, 0.1, 1e300, -1.5e-7, 1.0, 100.0]);
     let rest = json!({ "a\"\n": [true, false, null, {}, [], { "b": [[1], {}] }], "n": numbers });
     let whole = |filling: usize| json!({ "t": text, "r": rest, "f": "x".repeat(filling) });
-    let filling = MAX_SEARCHED_BYTES - whole(0).to_string().len();
+    let filling = MAX_EVALUATED_BYTES - whole(0).to_string().len();
     assert_eq!(evaluate("has(result.t)", &whole(filling)), Ok(true));
     assert_eq!(
         evaluate("has(result.t)", &whole(filling + 1)),
         Err(EvaluationError::ResultTooLarge {
-            bytes: MAX_SEARCHED_BYTES + 1,
-            limit: MAX_SEARCHED_BYTES,
+            bytes: MAX_EVALUATED_BYTES + 1,
+            limit: MAX_EVALUATED_BYTES,
         })
     );
 }

@@ -279,8 +279,8 @@ async fn next_check_at(
     }
     let spared = stalled.iter().filter_map(|step| {
         let stalls_at = step.stalls_at(head.stall_threshold)?;
-        let spared_until = watcher.deadline(step.timestamp().reference(), stalls_at);
-        (spared_until >= now).then(|| spared_until.next())
+        let grace_ends_at = watcher.deadline(step.timestamp().reference(), stalls_at);
+        (grace_ends_at >= now).then(|| grace_ends_at.next())
     });
     let next = Steps(tx).next_stall_at(head.id, now).await?;
     let idle = idle_check_at(tx, head, stalled, now).await?;

@@ -300,7 +300,7 @@ fn event(entry: &Entry) -> Value {
 fn read(document: &Value) -> Result<(PlanId, Vec<Entry>), Error> {
     let format = document.get("format").and_then(Value::as_str);
     if format != Some(FORMAT) {
-        let message = format!("must be `{FORMAT}`: not an exported plan");
+        let message = format!("must be `{FORMAT}`");
         return Err(Error::invalid("format", message));
     }
     let version = document.get("version").and_then(Value::as_u64);

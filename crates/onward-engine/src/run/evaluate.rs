@@ -123,9 +123,9 @@ pub(super) async fn evaluate_step(
         Ok(Outcome::Events(events)) => Ok(events),
         Ok(Outcome::SkipTo(skip)) => {
             let (plan, order) = (facts.head.id, facts.step.order);
-            let (landing, passed) = Facts(tx).landing(plan, order, skip.target()).await?;
+            let (skip_target, passed) = Facts(tx).skip_target(plan, order, skip.target()).await?;
             others = passed;
-            skip.resolve(landing)
+            skip.resolve(skip_target)
         }
     };
     let session = command_session(command, &facts.step);

@@ -23,7 +23,7 @@ async fn with_every_fault(
     mut call: impl AsyncFnMut() -> Result<(), Error>,
 ) -> u32 {
     for operation in 0..100 {
-        harness.faults.strike_after(operation);
+        harness.faults.fail_after(operation);
         match call().await {
             Err(err) => {
                 assert_eq!(err.code().as_str(), "unavailable", "{err}");
@@ -33,7 +33,7 @@ async fn with_every_fault(
             Ok(()) => assert!(harness.faults.is_pending(), "the fault was ignored"),
         }
         if harness.faults.is_pending() {
-            harness.faults.strike_after(u32::MAX);
+            harness.faults.fail_after(u32::MAX);
             return operation;
         }
     }
@@ -101,7 +101,7 @@ async fn a_failed_modification_is_stored_completely_or_not_at_all(harness: &Harn
     let plan = harness.plan(30).await;
     let mut before = document(&harness.engine, &harness.me, plan.id).await;
     for operation in 0.. {
-        harness.faults.strike_after(operation);
+        harness.faults.fail_after(operation);
         let insert = Modification::AddSteps {
             steps: harness.steps(2),
             insert_after: Some(0),
@@ -117,12 +117,12 @@ async fn a_failed_modification_is_stored_completely_or_not_at_all(harness: &Harn
         harness.step_statuses(plan.id).await;
         before = after;
     }
-    harness.faults.strike_after(u32::MAX);
+    harness.faults.fail_after(u32::MAX);
 }
 
 async fn a_failed_read_succeeds_on_retry(harness: &Harness) {
     let plan = harness.plan(1).await;
-    harness.faults.strike_after(0);
+    harness.faults.fail_after(0);
     let err = error(harness.engine.status(&harness.me, plan.id, None).await);
     assert_eq!(err.code().as_str(), "unavailable");
     harness.status(plan.id).await;
@@ -181,10 +181,10 @@ async fn interrupts_all_tool_calls_of_a_batch_or_none(harness: &Harness) {
     for operation in 0..100 {
         let session = format!("session-{operation}");
         orphaned_calls(harness, &session).await;
-        harness.faults.strike_after(operation);
+        harness.faults.fail_after(operation);
         let recovered = harness.engine.recover_session(&harness.me, &session).await;
         let last = harness.faults.is_pending();
-        harness.faults.strike_after(u32::MAX);
+        harness.faults.fail_after(u32::MAX);
         let states = async || {
             let view = harness
                 .engine

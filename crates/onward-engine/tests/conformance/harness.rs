@@ -41,7 +41,7 @@ impl OpenEngine {
     fn reuse(seed: &str) -> Option<Self> {
         let opened = IDLE.lock().expect("lock is not poisoned").pop()?;
         opened.environment.reset(seed);
-        opened.faults.strike_after(u32::MAX);
+        opened.faults.fail_after(u32::MAX);
         Some(opened)
     }
 }

@@ -374,10 +374,10 @@ async fn a_rolled_back_change_creates_no_notification(harness: &Harness) {
     let step = harness.claim(plan.id).await;
     let mut failed = 0;
     for fault in 0..20 {
-        harness.faults.strike_after(fault);
+        harness.faults.fail_after(fault);
         let requested = harness.request_review(&step).await;
         failed += u32::from(requested.is_err());
-        harness.faults.strike_after(u32::MAX);
+        harness.faults.fail_after(u32::MAX);
         let listed = harness.engine.notifications(&harness.me, 10).await.unwrap();
         let open = harness.engine.open_reviews(&harness.me, 10).await.unwrap();
         assert_eq!(listed.len(), open.len(), "both or neither");

@@ -17,10 +17,10 @@ use crate::operations::{claimed_step, code, submission_for};
 /// The number of store operations of a call: its reads, and two for the commit (before and after).
 async fn count_operations<A>(harness: &Harness, call: impl Future<Output = A>) -> (A, u32) {
     const MAX: u32 = 1000;
-    harness.faults.strike_after(MAX);
+    harness.faults.fail_after(MAX);
     let response = call.await;
     let left = harness.faults.left();
-    harness.faults.strike_after(u32::MAX);
+    harness.faults.fail_after(u32::MAX);
     (response, MAX - left.expect("call has fewer operations"))
 }
 

@@ -197,7 +197,7 @@ async fn an_unavailable_database_fails_no_request_and_does_not_block_close(harne
     let engine = Engine::open(&harness.database.address(), settings)
         .await
         .unwrap();
-    faults.strike_after(0);
+    faults.fail_after(0);
     engine.log_request(&harness.me, call("lost", json!({})));
     engine.clone().close().await;
     assert!(!faults.is_pending(), "the log write did not hit the fault");

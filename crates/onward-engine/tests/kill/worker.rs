@@ -47,7 +47,7 @@ async fn work(config: WorkerConfig) {
         kind: RecordKind::Ready,
     });
     if let KillPlan::AtStoreOperation(number) = kill_plan {
-        faults.strike_after(number);
+        faults.fail_after(number);
         tokio::spawn(abort_after_fault(faults));
     }
     let (_running, stop) = tokio::sync::watch::channel(false);

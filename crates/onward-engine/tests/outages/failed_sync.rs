@@ -59,7 +59,7 @@ impl Fixture {
     /// Creates plans with a fault at each operation in turn, until the fault is at the sync.
     async fn fail_to_sync(&self) {
         for number in 0..MAX_OPERATIONS {
-            self.faults.strike_after(number);
+            self.faults.fail_after(number);
             let error = self.create().await.expect_err("a fault was injected");
             assert_unavailable(&error);
             let Error::Store(error) = error else {

@@ -59,10 +59,10 @@ async fn fail_every_operation(backend: Backend) {
         for number in 0..MAX_OPERATIONS {
             let fixture = Fixture::new(&engine, &caller, call).await;
             let before = fixture.count_events().await;
-            faults.strike_after(number);
+            faults.fail_after(number);
             let result = fixture.call(call).await;
             let fault_occurred = !faults.is_pending();
-            faults.strike_after(NEVER);
+            faults.fail_after(NEVER);
             let changed = fixture.count_events().await != before;
             // The message of an injected fault ends with the name of its point, or with the number
             // of the system error of a failed sync.

@@ -17,9 +17,9 @@ impl Scenario<'_> {
         if self.rng.percent(60) {
             return self.execute(agent, &request).await;
         }
-        self.harness.faults.strike_after(self.rng.order_below(12));
+        self.harness.faults.fail_after(self.rng.order_below(12));
         let response = request.send(self.harness.engine(), &mut self.watcher).await;
-        self.harness.faults.strike_after(NEVER);
+        self.harness.faults.fail_after(NEVER);
         self.log(&request, &response);
         if !matches!(response, Response::Unavailable(_)) {
             return self.check_response(agent, &request, &response);

@@ -27,7 +27,7 @@ impl Scenario<'_> {
         // A sweep commits once per plan, so its outcome after a fault is not all or nothing.
         let sweeps = requests.iter().any(|(_, request)| is_sweep(request));
         if !sweeps && self.rng.percent(25) {
-            self.harness.faults.strike_after(self.rng.order_below(20));
+            self.harness.faults.fail_after(self.rng.order_below(20));
         }
         let mut running = Vec::new();
         for (agent, request) in requests {
@@ -51,7 +51,7 @@ impl Scenario<'_> {
             self.log(&request, &response);
             sent.push((agent, request, response));
         }
-        self.harness.faults.strike_after(NEVER);
+        self.harness.faults.fail_after(NEVER);
         let rows = Rows::read(self.harness.engine(), &self.agents.tenants).await?;
         let mut mismatches = Vec::new();
         let Some(model) = self.find_order(&self.model, &sent, &rows, &mut mismatches) else {

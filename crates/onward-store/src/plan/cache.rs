@@ -45,12 +45,12 @@ const SHORT: Limit = Limit {
     bytes: 256 << 10,
 };
 
-/// Limits for replaying it after `OFTEN` accesses without it, when reading it pays off.
+/// Limits for replaying it after `MISSES_BEFORE_REPLAY` accesses without it, when reading it pays off.
 const LONG: Limit = Limit {
     events: 64 * 1024,
     bytes: MAX_BYTES,
 };
-const OFTEN: u32 = 16;
+const MISSES_BEFORE_REPLAY: u32 = 16;
 
 /// Upper bound for an audit trail that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,8 +177,8 @@ impl PlanCache {
         let steps: Vec<StepId> = open.chain(under_review(&cached.plan)).collect();
         let (weight, size) = (cached.bytes, cached.plan.steps().len());
         let entry = match weight > MAX_BYTES || size > MAX_STEPS {
-            // Too large. A count above `OFTEN` prevents another replay.
-            true => CacheEntry::LongTrail(OFTEN + 1),
+            // Too large. A count above `MISSES_BEFORE_REPLAY` prevents another replay.
+            true => CacheEntry::LongTrail(MISSES_BEFORE_REPLAY + 1),
             false => CacheEntry::Plan(cached),
         };
         self.insert(tenant, plan, &steps, entry);
@@ -329,7 +329,7 @@ impl CacheSession {
             }
             Some((plan, CacheEntry::LongTrail(misses))) => {
                 self.misses = Some(misses.saturating_add(1));
-                if misses == OFTEN {
+                if misses == MISSES_BEFORE_REPLAY {
                     Lookup::Replay(PlanKey::Plan(plan), LONG)
                 } else {
                     Lookup::Done

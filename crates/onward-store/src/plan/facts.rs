@@ -250,7 +250,7 @@ impl Facts<'_> {
     }
 
     /// Target of a `skip_to`, and the pending steps that it skips.
-    pub async fn landing(
+    pub async fn skip_target(
         &mut self,
         id: PlanId,
         after: u32,
@@ -268,12 +268,12 @@ impl Facts<'_> {
             return Ok((SkipTarget::Missing, Vec::new()));
         };
         let between = step::steps(answers.next().unwrap_or_default())?;
-        let landing = SkipTarget::Found {
+        let skip_target = SkipTarget::Found {
             order: place.order,
             status: place.status,
             pending_between: between.iter().map(Step::id).collect(),
         };
-        Ok((landing, between))
+        Ok((skip_target, between))
     }
 
     /// Head of a plan, locked until the commit, with its steps past their own stall threshold.

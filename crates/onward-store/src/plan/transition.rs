@@ -227,10 +227,10 @@ fn instructions(step: &Step) -> Statement {
 fn add_steps(plan: PlanId, after: u32, specs: &[NewStep], at: Timestamp) -> Vec<Statement> {
     let mut statements = vec![
         Statement::new(
-            Query::StepsMoveAlong,
+            Query::StepsShiftUp,
             params![plan.as_uuid(), after, specs.len()],
         ),
-        Statement::new(Query::StepsSettle, params![plan.as_uuid()]),
+        Statement::new(Query::StepsRestoreSign, params![plan.as_uuid()]),
     ];
     for (order, spec) in (after.saturating_add(1)..).zip(specs) {
         statements.extend(new_step(plan, spec, order, at, 0));
@@ -267,9 +267,9 @@ fn remove_step(plan: PlanId, id: StepId) -> Vec<Statement> {
         by_step(Query::DependenciesDeleteOfStep),
         // Later steps move up by one. This statement reads the order of the step, so it comes before
         // the deletion.
-        Statement::new(Query::StepsCloseUp, params![plan.as_uuid(), id.as_uuid()]),
+        Statement::new(Query::StepsShiftDown, params![plan.as_uuid(), id.as_uuid()]),
         by_step(Query::StepDelete).expecting(1),
-        Statement::new(Query::StepsSettle, params![plan.as_uuid()]),
+        Statement::new(Query::StepsRestoreSign, params![plan.as_uuid()]),
     ]
 }
 
@@ -277,7 +277,7 @@ fn reorder(plan: PlanId, ids: &[StepId]) -> Vec<Statement> {
     let moves = (1u32..).zip(ids).map(|(order, id)| {
         Statement::new(Query::StepMove, params![id.as_uuid(), order]).expecting(1)
     });
-    let settle = Statement::new(Query::StepsSettle, params![plan.as_uuid()]);
+    let settle = Statement::new(Query::StepsRestoreSign, params![plan.as_uuid()]);
     moves.chain([settle]).collect()
 }
 

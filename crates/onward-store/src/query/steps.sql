@@ -205,12 +205,12 @@ WHERE tenant_id = $1 AND step_id = $2;
 -- name: step_instructions
 UPDATE steps SET instructions = $3, updated_at = $4 WHERE tenant_id = $1 AND step_id = $2;
 
--- name: steps_move_along
+-- name: steps_shift_up
 -- Uses negative numbers, because an order must be unique at every moment.
 UPDATE steps SET step_order = -(step_order + $4)
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3;
 
--- name: steps_close_up
+-- name: steps_shift_down
 UPDATE steps SET step_order = -(step_order - 1)
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order > (
     SELECT gone.step_order FROM steps AS gone WHERE gone.tenant_id = $1 AND gone.step_id = $3);
@@ -218,7 +218,7 @@ WHERE tenant_id = $1 AND plan_id = $2 AND step_order > (
 -- name: step_move
 UPDATE steps SET step_order = -CAST($3 AS bigint) WHERE tenant_id = $1 AND step_id = $2;
 
--- name: steps_settle
+-- name: steps_restore_sign
 UPDATE steps SET step_order = -step_order
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order < 0;
 

@@ -20,7 +20,7 @@ impl Sessions<'_> {
     /// Records activity of a session, and locks it until the commit, so that concurrent reports
     /// wait. Returns the session, the detector state of one of its agents, and the last turn of
     /// that agent.
-    pub async fn hear_of_session(
+    pub async fn record_session_activity(
         &mut self,
         id: &str,
         agent: &str,
@@ -48,7 +48,7 @@ impl Sessions<'_> {
     }
 
     /// A session and the last turn of one of its agents, without recording activity or locking.
-    pub async fn known_session(
+    pub async fn session_and_turn(
         &mut self,
         id: &str,
         subagent: &str,
@@ -67,7 +67,7 @@ impl Sessions<'_> {
 
     /// A session, the detector state of one of its agents and the last turn of that agent, without
     /// recording activity or locking.
-    pub async fn remembered_session(
+    pub async fn session_state(
         &mut self,
         id: &str,
         subagent: &str,

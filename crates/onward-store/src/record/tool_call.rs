@@ -71,7 +71,7 @@ impl ToolCalls<'_> {
     }
 
     /// Postpones the calls of a session that are due by now.
-    pub fn put_off_calls(&mut self, session: &str, until: Timestamp, now: Timestamp) {
+    pub fn postpone_calls(&mut self, session: &str, until: Timestamp, now: Timestamp) {
         self.0.queue(Statement::new(
             Query::DueCallsPutOff,
             params![session, until, now],

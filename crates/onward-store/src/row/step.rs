@@ -244,7 +244,7 @@ pub(crate) fn inserted(
 
 /// Parameters of `step_update`: the id, then all columns of the state.
 pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
-    let (started_at, ended_at, result) = course(step);
+    let (started_at, ended_at, result) = times_and_result(step);
     let mut review = None;
     let (mut branch, mut skip_review): (Option<Uuid>, Option<Uuid>) = (None, None);
     let mut failure: (Option<&str>, Option<&str>) = (None, None);
@@ -262,7 +262,7 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
         }
     }
     let work = step.claimed_work();
-    let mut row = holding(step, started_at);
+    let mut row = claim_columns(step, started_at);
     row.extend(params![
         work.and_then(|work| work.last_progress_at),
         work.and_then(|work| work.stall_marked),
@@ -289,8 +289,8 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
 /// Parameters of `step_advance` for a step that was only claimed or completed: the id, then the
 /// columns that a claim and a result change.
 pub(crate) fn advancing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
-    let (started_at, ended_at, result) = course(step);
-    let mut row = holding(step, started_at);
+    let (started_at, ended_at, result) = times_and_result(step);
+    let mut row = claim_columns(step, started_at);
     row.extend(params![ended_at]);
     row.extend(outcome(result));
     row.extend(params![
@@ -302,7 +302,7 @@ pub(crate) fn advancing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u
 }
 
 /// Start, end and result.
-fn course(step: &Step) -> (Option<Timestamp>, Option<Timestamp>, Option<&StepResult>) {
+fn times_and_result(step: &Step) -> (Option<Timestamp>, Option<Timestamp>, Option<&StepResult>) {
     match &step.state {
         StepState::Pending { .. } => (None, None, None),
         StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => {
@@ -321,7 +321,7 @@ fn course(step: &Step) -> (Option<Timestamp>, Option<Timestamp>, Option<&StepRes
 }
 
 /// The id, and the columns of the claim.
-fn holding(step: &Step, started_at: Option<Timestamp>) -> Vec<Value> {
+fn claim_columns(step: &Step, started_at: Option<Timestamp>) -> Vec<Value> {
     let claim = step.claim();
     params![
         step.id().as_uuid(),

@@ -16,7 +16,7 @@ use crate::events::events;
 const STEP: StepId = StepId::from_u128(7);
 
 /// Keys at the top level that may be absent: optional ones, and those for readers only.
-const DISPENSABLE: [&str; 16] = [
+const OPTIONAL_KEYS: [&str; 16] = [
     "attempt",
     "confidence",
     "errorMessage",
@@ -88,7 +88,7 @@ fn put(details: &mut Value, place: &Index, other: Value) {
 }
 
 /// The result is an error that names its path, or an event that can be encoded again.
-fn holds_up(answer: Result<Event, Undecodable>) {
+fn assert_error_or_round_trip(answer: Result<Event, Undecodable>) {
     match answer {
         Ok(event) => {
             let again = encode(&event);
@@ -120,21 +120,21 @@ proptest! {
         for (place, other) in tampering {
             put(&mut encoded.details, &place, other);
         }
-        holds_up(decode(encoded.name, encoded.step, &encoded.details.to_string()));
+        assert_error_or_round_trip(decode(encoded.name, encoded.step, &encoded.details.to_string()));
     }
 
     #[test]
     fn decodes_or_rejects_an_event_under_another_name(
         event in events(), name in names(), step in proptest::option::of(Just(STEP)),
     ) {
-        holds_up(decode(&name, step, &encode(&event).details.to_string()));
+        assert_error_or_round_trip(decode(&name, step, &encode(&event).details.to_string()));
     }
 
     #[test]
     fn decodes_or_rejects_any_json_under_any_name(name in names(), details in any_json()) {
         let details = details.to_string();
-        holds_up(decode(&name, Some(STEP), &details));
-        holds_up(decode(&name, None, &details));
+        assert_error_or_round_trip(decode(&name, Some(STEP), &details));
+        assert_error_or_round_trip(decode(&name, None, &details));
         let _ = decode_action(&name, &details);
         let _ = decode_action("add_steps", &details);
     }
@@ -148,7 +148,7 @@ proptest! {
         let key = fields.keys().nth(which.index(fields.len())).expect("existing key").clone();
         fields.remove(&key);
         match decode(encoded.name, encoded.step, &encoded.details.to_string()) {
-            Ok(_) => prop_assert!(DISPENSABLE.contains(&key.as_str()), "`{key}` is not optional"),
+            Ok(_) => prop_assert!(OPTIONAL_KEYS.contains(&key.as_str()), "`{key}` is not optional"),
             Err(error) => {
                 // Without `noEffect` the effect is decoded, and its keys are missing.
                 let expected = format!("missing field `{key}`");

@@ -28,7 +28,7 @@ const NOTIFICATIONS: &str = "notifications";
 /// The number of recent notifications to check.
 const MAX_NOTIFICATIONS: u32 = 50;
 
-/// Check the installation and verify every plan against its log
+/// Check the installation and verify every plan against its audit trail
 ///
 /// Checks the configuration, agent hooks, database, file permissions, schema, plans, search index,
 /// clock and notifications.
@@ -201,7 +201,7 @@ async fn check_plans(
         if checked.inconsistencies.is_empty() {
             checks.push(Check::passed(
                 "plans",
-                format!("{summary}, all logs replay"),
+                format!("{summary}, all audit trails replay"),
             ));
         }
         for fault in &checked.index_errors {

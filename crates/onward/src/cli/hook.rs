@@ -113,7 +113,7 @@ fn run_with_deadline(
 
 /// Prints an error as one line on standard error.
 pub(super) fn print_error(error: &str) {
-    print_line(&format!("{error}; the agent continues without it"));
+    print_line(&format!("{error}; the agent continues without the hook"));
 }
 
 fn print_line(text: &str) {

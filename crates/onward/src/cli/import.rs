@@ -18,7 +18,7 @@ use crate::output::status::plan_label;
 
 /// Import a plan that `onward export` wrote
 ///
-/// The plan keeps its ids, its log and its state. Prints the id of the plan.
+/// The plan keeps its ids, its audit trail and its state. Prints the id of the plan.
 #[derive(Args)]
 pub(crate) struct Import {
     /// File with the exported plan; `-` for standard input

@@ -194,7 +194,7 @@ pub(super) fn render(overview: &Overview, cx: &Context, now: Timestamp) -> Strin
                 format!("{name}: {}", review.review.summary).into(),
             ]);
         }
-        let _ = write!(text, "\nneeds you\n{}", table.render(cx.output, "  "));
+        let _ = write!(text, "\npending reviews\n{}", table.render(cx.output, "  "));
     }
     if !overview.in_progress.is_empty() {
         let _ = write!(

@@ -121,7 +121,7 @@ tables! {
     }
     Reviews("reviews.", "reviews that agents request", None) {
         form_seconds: u32 = key(Number(0, 60), Fixed("60"), Project,
-            "how long the agent shows a review form; 0: no form");
+            "how long a call waits for the answer to a review form; 0: no form");
     }
     Embeddings("embeddings.", "semantic search; without it, full-text search only", Some("embeddings.model")) {
         url: String = key(Endpoint("embeddings.api_key"), Unset("none"), User,
@@ -144,20 +144,20 @@ tables! {
     }
     Notify("notify.", "notifications; see docs/notifications.md", None) {
         webhook: Option<String> = key(Webhook, Unset("none"), User, "receives the notifications").example("https://…");
-        secret: Option<String> = key(Secret(32), Unset("none"), User, "signs them").example("…");
+        secret: Option<String> = key(Secret(32), Unset("none"), User, "signs the notifications").example("…");
         #[serde(deserialize_with = "list_from_str")]
         kinds: Vec<finding::Kind> = key(List(&FINDING), Fixed("stall review failure"), Project, "findings to send");
     }
     Serve("serve.", "`onward serve`; see docs/serve.md", None) {
         bind: SocketAddr = key(Bind, Fixed("127.0.0.1:7171"), User, "address to listen on; port 0 selects a free port");
-        public_url: Option<String> = key(Origin, Unset("none"), User, "behind a reverse proxy")
+        public_url: Option<String> = key(Origin, Unset("none"), User, "external URL behind a reverse proxy")
             .example("https://onward.example.org");
         allowed_origins: Vec<String> = key(List(&Origin), Fixed(""), User, "other web origins that may send requests");
-        secret: Option<String> = key(Secret(32), Unset("none"), User, "the same on all servers behind one name")
+        secret: Option<String> = key(Secret(32), Unset("none"), User, "signs sessions and forms; equal on all servers")
             .example("…");
     }
     Access("access.", "authentication of requests", None) {
-        require_tokens: bool = key(Boolean, Fixed("false"), User, "true: also for requests from this machine");
+        require_tokens: bool = key(Boolean, Fixed("false"), User, "true: require a token also from this machine");
     }
     Issuer("access.issuer.", "an identity provider, in addition to tokens", Some("access.issuer.url")) {
         url: String = key(Url, Unset("none"), User, "`iss` claim of the tokens")
@@ -175,7 +175,7 @@ tables! {
             .example("org");
         role_claim: String = key(Text, Fixed("role"), User, "claim with the role");
         #[serde(deserialize_with = "from_str")]
-        default_role: Role = key(ROLE, Fixed("agent"), User, "role without that claim");
+        default_role: Role = key(ROLE, Fixed("agent"), User, "role if the claim is missing");
     }
     Limits("limits.", "limits of one server", None) {
         token_calls_per_second: u32 = key(LIMIT, Fixed("1000"), Project, "calls with one token");

@@ -26,7 +26,7 @@ pub(super) struct Input {
     /// Steps (tasks) in order
     #[schemars(length(min = 1, max = MAX_STEPS))]
     steps: Vec<Step>,
-    /// Tested in order after their step, at most 100 per step; the first true one applies
+    /// Evaluated in order after their step, at most 100 per step; the first true one applies
     #[schemars(length(max = MAX_BRANCHES))]
     branching_conditions: Option<Vec<Branch>>,
     /// Session id
@@ -42,7 +42,7 @@ pub(super) struct Input {
     #[schemars(range(min = MIN_THRESHOLD_MS, max = MAX_THRESHOLD_MS))]
     stall_threshold_ms: Option<u64>,
     on_stall: Option<Policy>,
-    /// Safe retry: same key, same plan
+    /// A retry with the same key returns the same plan
     #[schemars(length(min = 1, max = MAX_KEY))]
     idempotency_key: Option<String>,
 }

@@ -68,7 +68,7 @@ impl ToolError {
         Self {
             code: Code::Unavailable,
             message: format!("internal error in `{tool}`; this is a bug in Onward"),
-            hint: "see what was committed with {get_plan_status}, then retry".to_owned(),
+            hint: "check the plan with {get_plan_status}, then retry".to_owned(),
             details: None,
             not_found: false,
         }

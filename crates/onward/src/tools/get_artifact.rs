@@ -16,7 +16,7 @@ pub(super) struct GetArtifact;
 pub(super) struct Input {
     /// Artifact id or `keptArtifactId`
     artifact_id: Option<String>,
-    /// Instead: output id
+    /// Output id, instead of `artifactId`
     output_id: Option<String>,
     /// Previous `nextOffset`
     #[schemars(range(min = 0, max = MAX_CONTENT_BYTES))]

@@ -65,7 +65,7 @@ impl Spec for GetResearchContext {
 
     const NAME: &'static str = "get_research_context";
     const TITLE: &'static str = "Get the context to resume a plan";
-    const DESCRIPTION: &'static str = "Read what you need to resume a plan of another session: \
+    const DESCRIPTION: &'static str = "Read the context for resuming a plan of another session: \
         results, artifacts, open review, interrupted steps. Then follow `next`.";
     const HINTS: Hints = Hints {
         read_only: false,

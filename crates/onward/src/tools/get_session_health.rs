@@ -24,7 +24,7 @@ impl Spec for GetSessionHealth {
 
     const NAME: &'static str = "get_session_health";
     const TITLE: &'static str = "Get session health";
-    const DESCRIPTION: &'static str = "Check whether an agent session makes progress: idle steps, \
+    const DESCRIPTION: &'static str = "Check whether an agent session is making progress: idle steps, \
         tool calls without a result, and its plans.";
     const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;

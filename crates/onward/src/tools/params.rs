@@ -199,7 +199,7 @@ pub(super) struct Step {
     /// new steps follow the last
     #[schemars(length(max = MAX_STEPS))]
     depends_on: Option<Vec<Dependency>>,
-    /// Overrides the plan's
+    /// Overrides the plan's threshold
     #[schemars(range(min = MIN_THRESHOLD_MS, max = MAX_THRESHOLD_MS))]
     stall_threshold_ms: Option<u64>,
     /// Attempts before it fails; default 3
@@ -290,7 +290,7 @@ enum Action {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Branch {
-    /// Step to test
+    /// Order of the tested step
     #[schemars(range(min = 1, max = MAX_STEPS))]
     after_step_order: u32,
     /// CEL over `confidence`, `resultSummary`, `result`, `step`, `plan`, e.g.

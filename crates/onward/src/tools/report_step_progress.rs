@@ -37,7 +37,7 @@ impl Spec for ReportStepProgress {
 
     const NAME: &'static str = "report_step_progress";
     const TITLE: &'static str = "Report step progress";
-    const DESCRIPTION: &'static str = "Report that you still work on a step. Call it within each \
+    const DESCRIPTION: &'static str = "Report that you are still working on a step. Call it at least once per \
         `stallThresholdMs`, or another session may take over the step.";
     const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;

@@ -29,7 +29,7 @@ pub(super) struct Input {
     /// finding: a conclusion; quote: a literal excerpt; late_result: a step result that was
     /// rejected; other: anything else
     artifact_type: Option<ArtifactKind>,
-    /// Only items created after this RFC 3339 time, e.g. 2026-07-28T09:00:00Z
+    /// Only items created at or after this RFC 3339 time, e.g. 2026-07-28T09:00:00Z
     #[schemars(length(max = MAX_TIME))]
     created_after: Option<String>,
     /// Only items created before this RFC 3339 time

@@ -106,7 +106,7 @@ async fn with_review_page(
         && let StepState::AwaitingInput { review, .. } = step.state
     {
         let url = review::url(base, &review.id.to_string());
-        error.hint = format!("the user decides it: open {url}");
+        error.hint = format!("ask the user to decide the review: open {url}");
     }
     error
 }

@@ -36,7 +36,7 @@ The MCP tools of `onward mcp` and of `/mcp` in `onward serve`. This page is gene
 
 ## Responses
 
-- A response has no null field and no empty list: what has no value is omitted. A count of zero for `awaitingInput`, `skipped` and `failed`, an `attempt` of 1 in a list and a `stallThresholdMs` of 30 minutes are omitted too.
+- A response has no null field and no empty list: fields without a value are omitted. A count of zero for `awaitingInput`, `skipped` and `failed`, an `attempt` of 1 in a list and a `stallThresholdMs` of 30 minutes are omitted too.
 - A response repeats no value: `submit_step_result` with a claimed `nextStep` returns no `stepId`, and its `nextStep` contains neither `planId` nor `progress`.
 - By default a response has fewer than 8,000 characters. Every tool accepts `maxChars`, at most 40,000.
 - Summaries in lists have at most 200 characters. A text that is cut ends with `…`. A list that is cut has a count of the rest, such as `stepsOmitted`, or a `nextCursor`.

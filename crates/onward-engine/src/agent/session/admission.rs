@@ -127,7 +127,7 @@ impl Engine {
             let (source, ctx) = (source.clone(), read_ctx.clone());
             Box::pin(async move {
                 let known = Sessions(tx)
-                    .known_session(&source.session, &source.subagent)
+                    .session_and_turn(&source.session, &source.subagent)
                     .await?;
                 let claims = known.as_ref().map(|(session, _)| session.claims.clone());
                 let claims = claims.unwrap_or_default();

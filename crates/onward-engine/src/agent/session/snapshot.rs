@@ -42,7 +42,7 @@ impl Engine {
         let (id, name) = (session.to_owned(), subagent.to_owned());
         let found = self.store.read(&caller.tenant, move |tx| {
             let (id, name) = (id.clone(), name.clone());
-            Box::pin(async move { Sessions(tx).remembered_session(&id, &name).await })
+            Box::pin(async move { Sessions(tx).session_state(&id, &name).await })
         });
         Ok(found.await?.map(|(session, watched, turn)| {
             let watched = watched.unwrap_or_default();

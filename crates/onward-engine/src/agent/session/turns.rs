@@ -223,7 +223,7 @@ impl Engine {
         let ended = self.store.write(&caller.tenant, move |tx| {
             let source = source.clone();
             Box::pin(async move {
-                hear_of_session(tx, &source, now).await?;
+                record_session_activity(tx, &source, now).await?;
                 hooks::end_session(tx, &source.session, now).await?;
                 Sessions(tx).end_session(&source.session, now);
                 Ok::<(), Error>(())
@@ -258,19 +258,19 @@ pub(super) async fn load_session(
     source: &HookSource,
     ctx: &CommandContext,
 ) -> Result<SessionState, Error> {
-    let known = hear_of_session(tx, source, ctx.now).await?;
+    let known = record_session_activity(tx, source, ctx.now).await?;
     activity::record(tx, &source.session, &known.claims, ctx).await?;
     Ok(known)
 }
 
-async fn hear_of_session(
+async fn record_session_activity(
     tx: &mut Tx,
     source: &HookSource,
     now: Timestamp,
 ) -> Result<SessionState, Error> {
     let directory = source.directory.as_deref();
     let (session, watched, turn) = Sessions(tx)
-        .hear_of_session(
+        .record_session_activity(
             &source.session,
             &source.agent,
             directory,

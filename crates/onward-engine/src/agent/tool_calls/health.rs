@@ -66,7 +66,7 @@ impl Engine {
         let read = self.store.read(&caller.tenant, move |tx| {
             let name = name.clone();
             Box::pin(async move {
-                let known = Sessions(tx).known_session(&name, "").await?;
+                let known = Sessions(tx).session_and_turn(&name, "").await?;
                 let counts = ToolCalls(tx).count_calls(&name).await?;
                 let mut calls = ToolCalls(tx)
                     .calls_of_session(&name, 10 * MAX_LISTED)

@@ -209,7 +209,7 @@ impl Engine {
         let put_off = self.store.write(&due.tenant, move |tx| {
             let id = id.clone();
             Box::pin(async move {
-                ToolCalls(tx).put_off_calls(&id, until, now);
+                ToolCalls(tx).postpone_calls(&id, until, now);
                 Ok::<(), onward_store::Error>(())
             })
         });
@@ -257,7 +257,7 @@ pub(crate) async fn recover(
                 interrupted.push(record);
             }
             None => {
-                let at = spared_until(&record, timeouts).map(Timestamp::next);
+                let at = grace_ends_at(&record, timeouts).map(Timestamp::next);
                 next_check = next_check.into_iter().chain(at).min();
             }
         }
@@ -266,13 +266,13 @@ pub(crate) async fn recover(
     if let Some(at) = next_check {
         // Timed-out calls in a grace period, because the watcher slept, must not be due again
         // immediately.
-        ToolCalls(tx).put_off_calls(session, at, now);
+        ToolCalls(tx).postpone_calls(session, at, now);
     }
     Ok(interrupted)
 }
 
 /// The end of a call's grace period, for a watcher that may have slept.
-fn spared_until(record: &CallRecord, timeouts: Timeouts<'_>) -> Option<Timestamp> {
+fn grace_ends_at(record: &CallRecord, timeouts: Timeouts<'_>) -> Option<Timestamp> {
     match timeouts {
         Timeouts::Watched(watcher) => record.call.timestamp().deadline(POLICY, watcher),
         Timeouts::Ignored | Timeouts::Enforced => None,

@@ -1,7 +1,7 @@
 //! Address of a server, and connections to it with a limit on every wait.
 //!
 //! Pooled connections serve transactions, and the server cancels their long statements. A
-//! long-lived connection (`Standing`) waits without a timeout (for notifications, for the leader
+//! long-lived connection (`LongLivedConnection`) waits without a timeout (for notifications, for the leader
 //! lock, for a migration by another server), and only a network failure ends it.
 //!
 //! An address is displayed without its password, even if it cannot be parsed.
@@ -54,7 +54,7 @@ pub(super) struct Address {
 }
 
 /// A long-lived connection.
-pub(super) struct Standing {
+pub(super) struct LongLivedConnection {
     pub(super) client: Client,
     /// Notifications; ends with the connection.
     pub(super) notifications: mpsc::UnboundedReceiver<Notification>,
@@ -114,7 +114,7 @@ impl Address {
     }
 
     /// Opens a long-lived connection.
-    pub(super) async fn open_standing(&self) -> Result<Standing, Error> {
+    pub(super) async fn open_long_lived(&self) -> Result<LongLivedConnection, Error> {
         let (sender, notifications) = mpsc::unbounded_channel();
         let config = self.config_with(PATIENCE);
         let connecting = async {
@@ -124,7 +124,7 @@ impl Address {
             }
         };
         match tokio::time::timeout(CONNECT, connecting).await {
-            Ok(Ok((client, _))) => Ok(Standing {
+            Ok(Ok((client, _))) => Ok(LongLivedConnection {
                 client,
                 notifications,
             }),

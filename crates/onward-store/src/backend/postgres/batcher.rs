@@ -293,7 +293,7 @@ mod tests {
             &[Query::PlanMove],
             &[Query::StepAdvance, Query::StepAdvance],
             &[Query::DueSooner, Query::DueClear],
-            &[Query::StepsSettle],
+            &[Query::StepsRestoreSign],
         ] {
             assert!(!can_be_batched(&[&first[..], more].concat()), "{more:?}");
         }

@@ -91,7 +91,7 @@ pub(super) async fn is_distributed(client: &Client) -> Result<bool, Error> {
 
 /// The nodes and their tenants; `None` if the database is not distributed.
 pub(super) async fn inspect(address: &Address) -> Result<Option<Distribution>, Error> {
-    let standing = address.open_standing().await?;
+    let standing = address.open_long_lived().await?;
     let client = &standing.client;
     if !is_distributed(client).await? {
         return Ok(None);
@@ -119,7 +119,7 @@ pub(super) async fn inspect(address: &Address) -> Result<Option<Distribution>, E
 
 /// Distributes the tables that are not distributed yet; returns their number.
 pub(super) async fn distribute(address: &Address) -> Result<u64, Error> {
-    let standing = address.open_standing().await?;
+    let standing = address.open_long_lived().await?;
     let client = &standing.client;
     let schemas = migrate::check_server(client, &address.shown).await?;
     if !has_citus(client).await.map_err(failed)? {

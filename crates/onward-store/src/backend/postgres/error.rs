@@ -68,7 +68,7 @@ pub(super) fn timed_out(limit: Duration) -> Error {
 }
 
 /// The pool provided no connection.
-pub(super) fn of_pool(why: PoolError, address: &str, connections: usize) -> Error {
+pub(super) fn from_pool_error(why: PoolError, address: &str, connections: usize) -> Error {
     match why {
         PoolError::Backend(why) => of_connection(&why, address),
         PoolError::Timeout(TimeoutType::Wait) => Error::Overloaded(format!(

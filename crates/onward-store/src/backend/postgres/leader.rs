@@ -7,7 +7,7 @@
 
 use std::pin::Pin;
 
-use super::address::{Address, Standing};
+use super::address::{Address, LongLivedConnection};
 use super::error;
 use crate::backend::Leader;
 use crate::error::Error;
@@ -43,11 +43,11 @@ const CHECK: &str = "hashtextextended('onward lock check ' || $1, 0)";
 /// server would become the leader.
 pub(super) async fn check_locks(address: &Address) -> Result<(), Error> {
     let (first, second) = (
-        address.open_standing().await?,
-        address.open_standing().await?,
+        address.open_long_lived().await?,
+        address.open_long_lived().await?,
     );
     let key = super::listen::random_id();
-    let held = async |session: &Standing| {
+    let held = async |session: &LongLivedConnection| {
         let take = format!("SELECT pg_try_advisory_lock({CHECK})");
         let taken = session.client.query_one(&take, &[&key]).await;
         let taken = taken.and_then(|row| row.try_get::<_, bool>(0));
@@ -64,13 +64,13 @@ pub(super) async fn check_locks(address: &Address) -> Result<(), Error> {
 }
 
 /// The leader lock, held until dropped or until the connection is lost.
-pub(super) struct Leadership(Standing);
+pub(super) struct Leadership(LongLivedConnection);
 
 impl Leadership {
     /// Waits until no other server is the leader.
     pub(super) async fn acquire(address: &Address, lead: Lead) -> Result<Self, Error> {
         check_locks(address).await?;
-        let standing = address.open_standing().await?;
+        let standing = address.open_long_lived().await?;
         let lock = lock(lead);
         let (wait, take) = (wait(&lock), format!("SELECT pg_try_advisory_lock({lock})"));
         let client = &standing.client;

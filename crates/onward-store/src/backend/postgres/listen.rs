@@ -16,7 +16,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
-use super::address::{Address, Standing};
+use super::address::{Address, LongLivedConnection};
 use super::{error, statistics};
 use crate::change::{Changed, Subject};
 use crate::error::Error;
@@ -90,7 +90,7 @@ impl Outbox {
 /// Starts the task that sends and receives notifications.
 pub(super) async fn start(
     address: Address,
-    connection: Standing,
+    connection: LongLivedConnection,
     watchers: broadcast::Sender<Changed>,
 ) -> Result<Arc<Outbox>, Error> {
     listen(&connection.client).await?;
@@ -137,7 +137,7 @@ struct Exchange {
 
 impl Exchange {
     /// Reconnects whenever the connection is lost.
-    async fn run(mut self, first: Standing) {
+    async fn run(mut self, first: LongLivedConnection) {
         let mut connection = first;
         loop {
             self.on(&mut connection).await;
@@ -147,7 +147,7 @@ impl Exchange {
                     return;
                 }
                 tokio::time::sleep(pause).await;
-                if let Ok(connection) = self.address.open_standing().await
+                if let Ok(connection) = self.address.open_long_lived().await
                     && listen(&connection.client).await.is_ok()
                 {
                     break connection;
@@ -160,7 +160,7 @@ impl Exchange {
     }
 
     /// Sends and receives until the connection is lost or the outbox is closed.
-    async fn on(&mut self, connection: &mut Standing) {
+    async fn on(&mut self, connection: &mut LongLivedConnection) {
         loop {
             tokio::select! {
                 received = connection.notifications.recv() => match received {

@@ -480,7 +480,11 @@ mod tests {
         assert_eq!(run(&twice.map(|query| (query, 1))), 2);
         let due = [Query::EventInsert, Query::DueSet, Query::DueSooner];
         assert_eq!(run(&due.map(|query| (query, 1))), 2);
-        let odd = [Query::EventInsert, Query::StepsSettle, Query::EventInsert];
+        let odd = [
+            Query::EventInsert,
+            Query::StepsRestoreSign,
+            Query::EventInsert,
+        ];
         assert_eq!(run(&odd.map(|query| (query, 1))), 1);
         let odd = [Query::PlanTouch, Query::PlanMove];
         assert_eq!(run(&odd.map(|query| (query, 1))), 1);

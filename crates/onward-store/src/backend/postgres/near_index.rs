@@ -56,7 +56,7 @@ const BUILD_SETTINGS: &str = "SELECT set_config('max_parallel_maintenance_worker
 
 /// State of pgvector on the server.
 pub(super) async fn inspect(address: &Address) -> Result<Pgvector, Error> {
-    let standing = address.open_standing().await?;
+    let standing = address.open_long_lived().await?;
     let state = read_state(&standing.client).await;
     state.map_err(|why| error::of_statement(&why, "pgvector"))
 }
@@ -89,7 +89,7 @@ fn is_supported(version: &str) -> bool {
 /// Builds the missing indexes for tenants with many chunks, and drops those that are no longer
 /// needed. Does nothing if another server is building; builds nothing without pgvector.
 pub(super) async fn maintain(address: &Address, many: &[Many]) -> Result<Indexed, Error> {
-    let standing = address.open_standing().await?;
+    let standing = address.open_long_lived().await?;
     let updated = update_indexes(&standing.client, many).await;
     updated.map_err(|why| error::of_statement(&why, "index of signs"))
 }

@@ -92,7 +92,7 @@ impl Postgres {
         watchers: broadcast::Sender<Changed>,
     ) -> Result<Self, Error> {
         let address = Address::parse(url)?;
-        let standing = address.open_standing().await?;
+        let standing = address.open_long_lived().await?;
         let schemas = migrate::check_server(&standing.client, &address.shown).await?;
         migrate::migrate(&standing.client, &address, &schemas, migrates).await?;
         let distributed = distribute::is_distributed(&standing.client).await?;
@@ -114,7 +114,7 @@ impl Postgres {
     /// Schema version of the database, and the version that this program requires.
     pub(crate) async fn schema(url: &str) -> Result<(i64, i64), Error> {
         let address = Address::parse(url)?;
-        let standing = address.open_standing().await?;
+        let standing = address.open_long_lived().await?;
         migrate::check_server(&standing.client, &address.shown).await?;
         Ok((migrate::version(&standing.client).await?, migrate::VERSION))
     }
@@ -127,7 +127,7 @@ impl Postgres {
             limits,
             ..
         } = &*self.0;
-        let failed = |why| error::of_pool(why, &address.shown, limits.connections);
+        let failed = |why| error::from_pool_error(why, &address.shown, limits.connections);
         pool.get().await.map_err(failed)
     }
 

@@ -28,7 +28,7 @@ use crate::statement::Statement;
 
 /// After several jobs shared a transaction, this many jobs go to the thread: they are likely to
 /// share a sync again.
-const CROWD: u32 = 32;
+const QUEUED_AFTER_GROUP: u32 = 32;
 
 /// Message to the writer thread.
 enum Message {
@@ -262,7 +262,7 @@ impl Shared {
             Err(_) => return first.finish(Err(stopped())),
         };
         if done > 1 {
-            self.crowded.store(CROWD, Ordering::Relaxed);
+            self.crowded.store(QUEUED_AFTER_GROUP, Ordering::Relaxed);
         }
     }
 
@@ -325,7 +325,7 @@ impl Shared {
         };
         drop(commits);
         if self.queued.load(Ordering::SeqCst) > 0 {
-            self.crowded.store(CROWD, Ordering::Relaxed);
+            self.crowded.store(QUEUED_AFTER_GROUP, Ordering::Relaxed);
         }
         job
     }

@@ -15,7 +15,7 @@ pub(crate) struct Abandon {
     /// Plan id, or a unique prefix of it
     #[arg(value_name = "PLAN")]
     id: String,
-    /// Reason, recorded in the plan's log
+    /// Reason, recorded in the plan's audit trail
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }

@@ -9,9 +9,9 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{confirm, format};
 
-/// Delete a plan with its steps and its log
+/// Delete a plan with its steps and its audit trail
 ///
-/// Artifacts are kept, and the tenant's log records the deletion. To end a plan and keep it, use
+/// Artifacts are kept, and the tenant's audit trail records the deletion. To end a plan and keep it, use
 /// `onward plan abandon`.
 #[derive(Args)]
 pub(crate) struct Delete {

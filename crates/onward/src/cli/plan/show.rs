@@ -144,7 +144,7 @@ fn head(status: &Status, cx: &Context, now: Timestamp) -> String {
     }
     if let Some(at) = status.next_stall_at.filter(|_| status.stalled.is_empty()) {
         let left = format::duration(at.since(now));
-        field("limit", &format!("{left} until it counts as stuck"));
+        field("limit", &format!("stuck in {left} without an update"));
     }
     field("updated", &format::ago(now, status.sheet.updated_at));
     field("created", &format::timestamp(status.sheet.created_at));

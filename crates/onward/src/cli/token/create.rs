@@ -36,7 +36,7 @@ enum Role {
     Admin,
     /// Creates and changes plans, decides reviews; deletes nothing
     Member,
-    /// Works on plans; decides no reviews
+    /// Works on plans; decides reviews only if the tenant allows it
     Agent,
     /// Reads only
     Viewer,

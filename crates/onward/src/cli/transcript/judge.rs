@@ -40,8 +40,8 @@ pub(crate) struct Judge {
     /// Number of idle steps in a row that count as stuck [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threshold: Option<u32>,
-    /// Labels of the turns as JSON lines: print precision and recall by source instead of the
-    /// verdicts; with `--json`, add the outcome to each verdict and print the table on standard
+    /// Labels of the turns as JSON lines. Prints precision and recall by source instead of the
+    /// verdicts. With `--json`, adds the outcome to each verdict and prints the table on standard
     /// error
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,

@@ -185,7 +185,7 @@ fn reviews(view: &View, wide: usize, paint: Paint) -> Vec<Line<'static>> {
             paint.bad(),
         )
     });
-    section("needs you", rows.collect(), wide)
+    section("pending reviews", rows.collect(), wide)
 }
 
 fn sessions(view: &View, wide: usize, paint: Paint) -> Vec<Line<'static>> {

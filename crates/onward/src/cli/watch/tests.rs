@@ -160,7 +160,7 @@ fn stuck_plans_come_first_and_are_marked() {
         "   000405e5 executing       [#######---]  75% (3/4)    5 min ago  Houses\u{fffd}[31m red"
     );
     let at = |text: &str| screen.iter().position(|line| line == text);
-    let review = at("needs you").expect("the screen has a section of reviews");
+    let review = at("pending reviews").expect("the screen has a section of reviews");
     assert_eq!(
         screen[review + 1],
         "  000405e5 step 2    2 min ago  Houses: Two remain."

@@ -411,7 +411,7 @@ async fn a_batch_finds_its_rows_by_primary_key() {
     let text = &merge::MessageText::new(&run, false).sql;
     let nulls = vec!["NULL"; merge::parameters(&run, false).count()].join(", ");
 
-    let owner = postgres.0.address.open_standing().await.unwrap().client;
+    let owner = postgres.0.address.open_long_lived().await.unwrap().client;
     for plans in [1..=3, 4..=40] {
         make(&postgres, plans.clone()).await;
         let mut tx = begin(&postgres, TENANT);

@@ -303,7 +303,7 @@ async fn does_nothing_while_another_server_builds() {
     let url = cluster.database();
     let (postgres, _) = open(&url).await;
     fill(&postgres, "a", "m", 300).await;
-    let other = postgres.0.address.open_standing().await.unwrap();
+    let other = postgres.0.address.open_long_lived().await.unwrap();
     other.client.batch_execute(LOCK).await.unwrap();
     let wanted = [many("a", "m")];
     assert_eq!(postgres.index_signs(&wanted).await.unwrap(), NOTHING);

@@ -86,7 +86,7 @@ pub(super) fn exhausted(postgres: &Postgres) -> String {
         address, limits, ..
     } = &*postgres.0;
     let waited = pool::PoolError::Timeout(deadpool_postgres::TimeoutType::Wait);
-    error::of_pool(waited, &address.shown, limits.connections).to_string()
+    error::from_pool_error(waited, &address.shown, limits.connections).to_string()
 }
 
 #[tokio::test]

@@ -218,7 +218,7 @@ async fn injects_faults_before_and_after_the_commit() {
         let mut tx = Tx::new(exec, "a".into(), faults.clone());
         let statement = key("one");
         tx.queue(statement);
-        faults.strike_after(operations);
+        faults.fail_after(operations);
         assert!(matches!(commit(tx).await, Err(Error::Unavailable { .. })));
         assert_eq!(keys(&postgres, "a").await, expected);
     }
