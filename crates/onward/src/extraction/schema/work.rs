@@ -184,15 +184,12 @@ fn own_nodes(keywords: &Map<String, Value>) -> u64 {
 
 /// The steps of keywords that read a whole text or list.
 fn own_steps(keywords: &Map<String, Value>, data: &Value) -> u64 {
+    let has = |keyword: &str| u64::from(keywords.contains_key(keyword));
     match data {
-        Value::String(text) if keywords.contains_key("pattern") => {
-            count(text.len()) / PATTERN_BYTES_PER_STEP
-        }
-        Value::Array(entries) if keywords.contains_key("uniqueItems") => {
-            count(entries.len()).saturating_mul(UNIQUE_STEPS)
-        }
-        Value::Object(fields) if keywords.contains_key("patternProperties") => count(fields.len()),
-        _ => 0,
+        Value::String(text) => has("pattern") * count(text.len()) / PATTERN_BYTES_PER_STEP,
+        Value::Array(entries) => has("uniqueItems") * count(entries.len()) * UNIQUE_STEPS,
+        Value::Object(fields) => has("patternProperties") * count(fields.len()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 
