@@ -364,7 +364,34 @@ async fn never_marks_an_agent_whose_hooks_report_activity(harness: &Harness) {
     assert_eq!(acted_on(harness, &mut watcher).await, [plan.id]);
 }
 
+async fn audit_entries_of_status_changes_contain_from_and_to(harness: &Harness) {
+    let plan = plan_with_policy(harness, 1, OnStall::Mark).await;
+    let mut watcher = harness.engine.watcher();
+    let step = harness.claim(plan.id).await;
+    harness.advance(SECOND + MILLISECOND);
+    assert_eq!(acted_on(harness, &mut watcher).await, [plan.id]);
+    let reported = harness
+        .engine
+        .report_progress(&harness.me, progress(&step))
+        .await;
+    reported.unwrap();
+    let document = crate::operations::document(&harness.engine, &harness.me, plan.id).await;
+    let events = document["events"].as_array().unwrap().iter();
+    let details = events.map(|event| &event["details"]);
+    let moves = details.filter_map(|details| details["from"].as_str().zip(details["to"].as_str()));
+    let of_the_plan = moves.filter(|(from, _)| !["pending", "in_progress"].contains(from));
+    assert_eq!(
+        of_the_plan.collect::<Vec<_>>(),
+        [
+            ("planning", "executing"),
+            ("executing", "stalled"),
+            ("stalled", "executing"),
+        ]
+    );
+}
+
 on_both_databases![exclusive:
+    audit_entries_of_status_changes_contain_from_and_to,
     a_stalled_step_marks_its_plan_once,
     never_marks_an_agent_whose_hooks_report_activity,
     a_stalled_plan_without_a_step_to_assign_stays_stalled,

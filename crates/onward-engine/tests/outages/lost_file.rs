@@ -264,13 +264,13 @@ async fn a_write_to_a_file_that_is_deleted_meanwhile_is_not_acknowledged() {
     let dir = TestDir::new("lost-write");
     let path = dir.join("onward.db");
     let address = Address::File(path.clone());
-    let opened = store::Store::open(&address, store::Options::default()).await;
+    let opened = onward_store::Store::open(&address, onward_store::Options::default()).await;
     let opened = opened.expect("file was created");
     let tenant: Arc<str> = Arc::from("local");
     let written = opened.write(&tenant, move |tx| {
         let path = path.clone();
         Box::pin(async move {
-            store::Tenants(tx).log_line(&store::LogLine {
+            onward_store::Tenants(tx).log_line(&onward_store::LogLine {
                 id: uuid::Uuid::from_u128(1),
                 at: Timestamp::from_millis(1),
                 actor: "me".to_owned(),

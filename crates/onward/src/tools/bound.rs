@@ -4,15 +4,19 @@
 //! A response that is too large keeps its structure: first its longest texts are cut to equal
 //! lengths, then its lists. A cut text ends with `…`, a cut list has a count `…Omitted` beside it,
 //! `truncated` is true and `more` names the call for the rest. Ids, tokens and cursors are never
-//! cut.
+//! cut. A response that already omits entries of a list is marked in the same way.
 
 use onward_engine::context::{cost, truncate};
 use serde_json::Value;
+
+use crate::wire::step::MORE as MORE_STEPS;
 
 /// Room for `truncated` and `more`.
 const MARK_CHARS: usize = 220;
 /// Texts are cut to at least this many characters before lists are cut.
 const MIN_TEXT: usize = 80;
+/// Fields whose names an agent chooses.
+const FREE_FORM: [&str; 4] = ["result", "stepExecutionReport", "metadata", "data"];
 /// Longest possible id, token or cursor.
 const MAX_KEY: usize = 200;
 
@@ -22,10 +26,22 @@ pub(crate) const MORE: &str = "`maxChars` up to 40000 returns more; {get_researc
 
 /// Limits a response to this many characters of JSON.
 pub(super) fn fit(value: &mut Value, max_chars: usize) {
-    if chars(value) <= max_chars {
+    let omits = value.get("more").is_none() && omits_entries(value);
+    let marks = if omits { MARK_CHARS } else { 0 };
+    if chars(value).saturating_add(marks) > max_chars {
+        shorten(value, max_chars.saturating_sub(MARK_CHARS));
+    } else if !omits {
         return;
     }
-    let max = max_chars.saturating_sub(MARK_CHARS);
+    if let Value::Object(fields) = value {
+        fields.insert("truncated".to_owned(), true.into());
+        let more = if omits { MORE_STEPS } else { MORE };
+        fields.entry("more").or_insert_with(|| more.into());
+    }
+}
+
+/// Cuts texts, then lists, to this many characters of JSON.
+fn shorten(value: &mut Value, max: usize) {
     let shortened = largest(MIN_TEXT, max, |length| {
         let mut cut = value.clone();
         cut_texts(&mut cut, "", length);
@@ -44,9 +60,18 @@ pub(super) fn fit(value: &mut Value, max_chars: usize) {
     if let Some(fitted) = fitted {
         *value = fitted;
     }
-    if let Value::Object(fields) = value {
-        fields.insert("truncated".to_owned(), true.into());
-        fields.entry("more").or_insert_with(|| MORE.into());
+}
+
+/// Whether a list of the response has a count of omitted entries beside it.
+fn omits_entries(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let mut fields = fields.filter(|(name, _)| !FREE_FORM.contains(&name.as_str()));
+            fields.any(|(name, value)| name.ends_with("Omitted") || omits_entries(value))
+        }
+        Value::Array(entries) => entries.iter().any(omits_entries),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -161,6 +186,19 @@ mod tests {
         assert!(value["more"].is_string());
         let one = value["one"].as_str().unwrap();
         assert!(one.ends_with('…') && one.len() > 1_500, "{}", one.len());
+    }
+
+    #[test]
+    fn marks_a_response_that_omits_entries_once() {
+        let mut value = json!({ "steps": [{ "dependsOn": [1], "dependsOnOmitted": 5 }] });
+        fit(&mut value, 1_000);
+        assert_eq!(value["truncated"], true);
+        assert!(value["more"].is_string());
+        let marked = value.clone();
+        fit(&mut value, 1_000);
+        assert_eq!(value, marked);
+        let agents = json!({ "steps": [{ "result": { "rowsOmitted": 5 } }] });
+        assert_eq!(fitted(agents.clone(), 100), agents);
     }
 
     #[test]

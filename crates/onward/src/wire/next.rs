@@ -8,7 +8,6 @@ use onward_engine::next_step::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::excerpt;
 use super::review::Review;
 use super::step::InProgress;
 use crate::hint::{self, Interface};
@@ -133,8 +132,7 @@ impl Held {
 /// A branch in one line: its condition and its action.
 pub(super) fn branch_line(outline: &BranchOutline) -> String {
     let BranchOutline { branch, target } = outline;
-    let mut cut = false;
-    let condition = excerpt::summary(branch.condition.source(), &mut cut);
+    let condition = branch.condition.source();
     let action = branch.action.as_str();
     match (&branch.action, target) {
         (Action::SkipTo { .. }, Some(order)) => format!("if {condition}: {action} step {order}"),

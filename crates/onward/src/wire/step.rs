@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::excerpt::{self, is_false, is_zero};
 
 /// How to read the truncated part of a list of steps.
-pub(super) const MORE: &str = "{list_plan_steps} lists more steps; {get_research_context} with \
+pub(crate) const MORE: &str = "{list_plan_steps} lists more steps; {get_research_context} with \
     `stepId`, `part` and `offset` returns a whole text";
 
 /// A step in a list.

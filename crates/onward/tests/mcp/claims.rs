@@ -118,3 +118,28 @@ fn new_instructions_reach_the_agent_with_a_progress_report_and_a_result() {
     assert_eq!(submitted["instructions"], "Read three sources");
     assert_eq!(client.call("submit_step_result", result), submitted);
 }
+
+#[test]
+fn dependencies_by_id_and_order_are_in_modifications_and_lists() {
+    let dir = program();
+    let mut client = Client::start(&dir, Era::Stateless);
+    let plan = fixtures::create_plan(&mut client, 3);
+    let listed = client.call("list_plan_steps", json!({ "planId": plan }));
+    let third = listed["steps"][2]["stepId"].clone();
+    // Orders are those before the insertion: step 2 becomes step 3, and step 3 becomes step 4.
+    let add = json!({
+        "planId": plan,
+        "action": "add_steps",
+        "insertAfterOrder": 1,
+        "steps": [{ "stepType": "search", "instructions": "New", "dependsOn": [2, third] }],
+    });
+    let modified = client.call("modify_plan", add);
+    assert_eq!(modified["steps"][0]["stepOrder"], 2, "{modified}");
+    assert_eq!(
+        modified["steps"][0]["dependsOn"],
+        json!([3, 4]),
+        "{modified}"
+    );
+    let listed = client.call("list_plan_steps", json!({ "planId": plan }));
+    assert_eq!(listed["steps"][1]["dependsOn"], json!([3, 4]), "{listed}");
+}

@@ -1,6 +1,9 @@
 //! What a session needs to continue a plan: the steps it holds, instructions, branches, notes and
 //! feedback of users.
 
+use std::time::Instant;
+
+use onward_testbed::TIMEOUT;
 use onward_testbed::mcp_client::{Client, Era};
 use serde_json::{Value, json};
 
@@ -154,4 +157,30 @@ fn a_long_condition_is_shown_completely() {
     // A condition that does not fit is omitted, not cut.
     let is_complete = short["steps"][1]["branches"] == whole["steps"][1]["branches"];
     assert_eq!(short["truncated"], !is_complete, "{short}");
+}
+
+#[test]
+fn names_the_takeover_of_a_stalled_step_instead_of_waiting() {
+    let dir = program();
+    let mut client = Client::start(&dir, Era::Stateless);
+    let mut arguments = fixtures::plan(1);
+    arguments["stallThresholdMs"] = 1.into();
+    let plan = client.call("create_research_plan", arguments)["planId"].clone();
+    let mine = json!({ "planId": plan, "sessionId": "session-1" });
+    client.call("get_next_step", mine);
+    let other = json!({ "planId": plan, "sessionId": "session-2" });
+    let deadline = Instant::now() + TIMEOUT;
+    let none = loop {
+        let none = client.call("get_next_step", other.clone());
+        if none["inProgress"][0]["stalled"] == true {
+            break none;
+        }
+        assert!(Instant::now() < deadline, "{none}");
+    };
+    assert_eq!(none["status"], "no_pending_steps");
+    assert_eq!(none["inProgress"][0]["sessionId"], "session-1", "{none}");
+    let hint = none["hint"].as_str().expect("a hint");
+    assert!(hint.contains("includeStalled"), "{hint}");
+    // Only a hint to wait names the holder.
+    assert!(!hint.contains("session-1"), "{hint}");
 }

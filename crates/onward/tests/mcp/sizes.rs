@@ -330,9 +330,9 @@ fn a_response_that_omits_steps_is_truncated() {
     assert_eq!(status["pendingStepsOmitted"], 60 - listed);
     assert_eq!(status["truncated"], true, "{status}");
     let mut short = plan.clone();
-    short["maxChars"] = 2_000.into();
+    short["maxChars"] = 1_000.into();
     let (status, chars) = tools.response("get_plan_status", short);
-    assert!(chars <= 2_000, "{chars} characters");
+    assert!(chars <= 1_000, "{chars} characters");
     assert_eq!(status["truncated"], true, "{status}");
 }
 

@@ -198,7 +198,7 @@ async fn focused(
     }
     let mut share = budget.share(3);
     branches.retain(|branch| {
-        let condition = cost(branch.condition.source()).min(MAX_REMARK);
+        let condition = cost(branch.condition.source());
         share.spend(condition.saturating_add(60))
     });
     budget.return_share(share);
