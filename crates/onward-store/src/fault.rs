@@ -4,6 +4,7 @@
 //! nothing was written. A fault after it means that everything was written but the caller got an
 //! error, which is the harder case to handle.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -16,11 +17,14 @@ pub(crate) enum Point {
     Ask,
     /// Immediately before the commit.
     Commit,
-    /// After a commit to SQLite, before the fsync.
+    /// The fsync of a commit to SQLite.
     Sync,
     /// Immediately after the commit.
     Committed,
 }
+
+/// Number of the system error of a failed read or write.
+const EIO: i32 = 5;
 
 /// Countdown to the next fault, shared by all clones.
 #[derive(Debug, Clone, Default)]
@@ -64,5 +68,11 @@ impl Faults {
             )),
             Ok(_) | Err(_) => Ok(()),
         }
+    }
+
+    /// A fault of the disk: the system reports that data could not be written.
+    pub(crate) fn strike_sync(&self) -> io::Result<()> {
+        let struck = self.strike(Point::Sync);
+        struck.map_err(|_| io::Error::from_raw_os_error(EIO))
     }
 }

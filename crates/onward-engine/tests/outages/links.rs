@@ -64,6 +64,38 @@ async fn spellings_of_one_path_share_log_and_locks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spellings_of_one_path_have_one_sweep_leader() {
+    let dir = TestDir::new("links");
+    let (real, link) = (dir.join("onward.db"), dir.join("link.db"));
+    symlink("onward.db", &link).unwrap();
+    let address = Address::File(link);
+    let store = onward_store::Store::open(&address, Default::default());
+    let leading = store.await.unwrap().lead(onward_store::Lead::Sweep).await;
+    // The lock that a process with the other spelling would take.
+    let lock = fs::File::open(dir.join("onward.db-sweep")).unwrap();
+    assert!(matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock)));
+    drop(leading.unwrap());
+    lock.try_lock().unwrap();
+    drop(open(&real).await.unwrap());
+}
+
+#[tokio::test]
+async fn marks_its_databases_with_an_application_id() {
+    let dir = TestDir::new("links");
+    let path = dir.join("onward.db");
+    open(&path).await.unwrap().close().await;
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let id = database.pragma_query_value(None, "application_id", |row| row.get::<_, u32>(0));
+    assert_eq!(id.unwrap().to_be_bytes(), *b"Onwd");
+    // A database with tables but another mark is not migrated.
+    database.pragma_update(None, "application_id", 1).unwrap();
+    drop(database);
+    let error = open(&path).await.err().expect("another application's file");
+    let rejected = matches!(error, Error::Store(onward_store::Error::Address { .. }));
+    assert!(rejected, "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_with_another_target_is_a_replaced_file() {
     let dir = TestDir::new("links");
     let link = dir.join("link.db");

@@ -64,13 +64,14 @@ async fn fail_every_operation(backend: Backend) {
             let fault_occurred = !faults.is_pending();
             faults.strike_after(NEVER);
             let changed = fixture.count_events().await != before;
-            // The message of an injected fault ends with the name of its point.
+            // The message of an injected fault ends with the name of its point, or with the number
+            // of the system error of a failed sync.
             let message = result.as_ref().err().map(ToString::to_string);
             let failed_at = |point| message.as_ref().is_some_and(|text| text.ends_with(point));
-            if failed_at("(Sync)") {
+            if failed_at("(os error 5)") {
                 synced.push(call);
             }
-            let response_lost = failed_at("(Sync)") || failed_at("(Committed)");
+            let response_lost = failed_at("(os error 5)") || failed_at("(Committed)");
             if changed != (result.is_ok() || response_lost) {
                 violations.push(format!(
                     "`{call}`, operation {number}: {message:?}, changed: {changed}"

@@ -1,7 +1,7 @@
-//! Outage tests: a locked, deleted or replaced file, a full disk, a PostgreSQL server that crashes or does not respond,
-//! and paths that are not databases. Calls fail with `unavailable` and a hint within the time
-//! limit, acknowledged changes are not lost, and work continues without a restart when the outage
-//! ends.
+//! Outage tests: a locked, deleted or replaced file, a full disk, a failed sync, a PostgreSQL server
+//! that crashes or does not respond, and paths that are not databases. Calls fail with `unavailable`
+//! and a hint within the time limit, acknowledged changes are not lost, and work continues without a
+//! restart when the outage ends.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,6 +19,7 @@
 mod agents;
 mod worker;
 
+mod failed_sync;
 mod full_disk;
 mod invalid_paths;
 mod late_server;

@@ -28,6 +28,15 @@ pub(super) fn is_duplicate(why: &Sqlite) -> bool {
     )
 }
 
+/// Whether SQLite could not sync a file.
+pub(super) fn is_sync_failure(why: &Sqlite) -> bool {
+    let code = why.sqlite_error().map(|error| error.extended_code);
+    matches!(
+        code,
+        Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
+    )
+}
+
 /// Error while opening the file.
 pub(super) fn opening(why: Sqlite, path: &Path) -> Error {
     let address = path.display().to_string();
@@ -57,7 +66,7 @@ pub(crate) fn locked() -> Error {
 }
 
 /// Committed data may not be on disk.
-pub(super) fn unsynced(why: std::io::Error) -> Error {
+pub(super) fn unsynced(why: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::unavailable(
         format_args!("cannot sync the write-ahead log: {why}"),
         MAYBE_NOT_SYNCED,

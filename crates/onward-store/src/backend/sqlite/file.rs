@@ -135,12 +135,25 @@ impl File {
         asked.map_err(|why| error::running(why, "data_version"))
     }
 
-    /// Runs a statement that is not in a query file, such as `BEGIN` or `COMMIT`.
+    /// Runs a statement that is not in a query file, such as `BEGIN`.
     pub(crate) fn control(&self, text: &'static str) -> Result<(), Error> {
-        let failed = |why| error::running(why, text);
-        let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
-        prepared.execute([]).map_err(failed)?;
-        Ok(())
+        let done = self.try_control(text);
+        done.map_err(|why| error::running(why, text))
+    }
+
+    /// Like [`Self::control`], with the error of SQLite.
+    pub(super) fn try_control(&self, text: &'static str) -> rusqlite::Result<()> {
+        self.file.prepare_cached(text)?.execute([]).map(|_| ())
+    }
+
+    /// Copies the log into the database, syncs the database, and empties the log. Returns `false`
+    /// if another connection uses the log.
+    pub(super) fn empty_log(&self) -> rusqlite::Result<bool> {
+        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let busy = self
+            .file
+            .query_row(checkpoint, [], |row| row.get::<_, i64>(0));
+        busy.map(|busy| busy == 0)
     }
 }
 

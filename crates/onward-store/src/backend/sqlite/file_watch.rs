@@ -8,6 +8,9 @@
 //! A copy made with SQLite's backup interface is in rollback mode. Such a header in a file that is
 //! open in WAL mode, or that has a write-ahead log, means that the file was overwritten in place,
 //! and that the log belongs to the previous content.
+//!
+//! A file whose log could not be synced counts as lost, too: after a failed sync the system may
+//! report the next one as successful although the data is not on disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -160,6 +163,8 @@ pub(super) enum Loss {
     Overwritten,
     /// The write-ahead log was deleted or replaced.
     Log,
+    /// The write-ahead log could not be synced.
+    Unsynced,
 }
 
 impl Loss {
@@ -177,6 +182,13 @@ impl Loss {
                     path.display()
                 ),
                 "run `onward doctor`, then retry the call",
+            ),
+            Loss::Unsynced => Error::unavailable(
+                format_args!(
+                    "the write-ahead log of `{}` could not be synced",
+                    path.display()
+                ),
+                "check the disk and its free space, then retry the call",
             ),
         }
     }
@@ -210,8 +222,9 @@ pub(crate) struct FileWatch {
 struct State {
     /// Number of files opened so far. A connection of an earlier one must not be used.
     generation: u32,
-    /// `None` once the file is lost.
+    /// `None` once another file may be at the path.
     open: Option<OpenFile>,
+    /// What happened to the file, if it is lost.
     loss: Option<Loss>,
 }
 
@@ -246,9 +259,9 @@ impl FileWatch {
     /// Fails if the open file is not the one at the path. Returns the number of the open file.
     pub(super) fn check(&self) -> Result<u32, Error> {
         let mut state = self.lock();
-        let checked = match &mut state.open {
-            Some(open) => open.check(&self.given),
-            None => Err(state.loss.unwrap_or(Loss::Deleted)),
+        let checked = match (state.loss, &mut state.open) {
+            (None, Some(open)) => open.check(&self.given),
+            (loss, _) => return Err(loss.unwrap_or(Loss::Deleted).error(&self.given)),
         };
         match checked {
             Ok(()) => Ok(state.generation),
@@ -260,9 +273,16 @@ impl FileWatch {
         }
     }
 
-    /// Whether a check has failed, so that the file must be opened again.
+    /// Records that the log could not be synced. The descriptor stays open: it is the same file, on
+    /// which other connections of this process hold locks.
+    pub(super) fn sync_failed(&self) {
+        self.lock().loss = Some(Loss::Unsynced);
+    }
+
+    /// Whether the file must be opened again.
     pub(super) fn is_lost(&self) -> bool {
-        self.lock().open.is_none()
+        let state = self.lock();
+        state.loss.is_some() || state.open.is_none()
     }
 
     /// What happened to the open file.
@@ -278,8 +298,10 @@ impl FileWatch {
     /// Path of the open file without symbolic links; fails if it is lost.
     pub(crate) fn path(&self) -> Result<PathBuf, Error> {
         let state = self.lock();
-        let path = state.open.as_ref().map(|open| open.path.clone());
-        path.ok_or_else(|| state.loss.unwrap_or(Loss::Deleted).error(&self.given))
+        match (state.loss, &state.open) {
+            (None, Some(open)) => Ok(open.path.clone()),
+            (loss, _) => Err(loss.unwrap_or(Loss::Deleted).error(&self.given)),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -8,9 +8,11 @@
 //! the file lock; here the next process proceeds, and one sync covers what others appended.
 //!
 //! Before a job gets its result, the file is checked (`file_watch`): a commit to a file that was
-//! deleted or replaced is not acknowledged.
+//! deleted or replaced is not acknowledged. After a failed sync nothing more is acknowledged: the
+//! writer opens the file again and moves the content of the log to the database first.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -96,12 +98,12 @@ impl GroupCommit {
     /// Takes over a connection. `stuck` is notified when the write queue does not advance.
     pub(super) fn new(
         file: File,
+        path: &Path,
         watch: Arc<FileWatch>,
         sync: Sync,
         faults: Faults,
         stuck: Arc<Notify>,
     ) -> Result<Self, Error> {
-        let path = watch.path()?;
         let level = match sync {
             Sync::BeforeCommit => "FULL",
             // The log is synced after the commit, by `sync`.
@@ -111,11 +113,11 @@ impl GroupCommit {
             .pragma_update(None, "synchronous", level)
             .map_err(|why| error::running(why, "synchronous"))?;
         Ok(Self {
-            queue: Arc::new(WriteQueue::new(&path, stuck)),
+            queue: Arc::new(WriteQueue::new(path, stuck)),
             connection: Connection::new(file),
             watch,
             faults,
-            log: (sync == Sync::BeforeResponse).then(|| Log::new(&path)),
+            log: (sync == Sync::BeforeResponse).then(|| Log::new(path)),
         })
     }
 
@@ -182,12 +184,33 @@ impl GroupCommit {
     /// Copies the log into the database and empties it, unless another process uses it.
     pub(super) fn checkpoint(&self) -> Result<(), Error> {
         self.watch.check()?;
-        let file = self.connection.lock();
-        let done = busy::without_waiting(|| {
-            file.file
-                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-        });
-        done.map_err(|why| error::running(why, "wal_checkpoint"))
+        let emptied = busy::without_waiting(|| self.connection.lock().empty_log());
+        match emptied {
+            Ok(_) => Ok(()),
+            Err(why) => Err(self.failed(why, "wal_checkpoint")),
+        }
+    }
+
+    /// Moves the content of the log to the database after a failed sync. The log may have a gap on
+    /// disk that no later sync reports, and nothing after a gap survives a power failure. So the
+    /// log must be empty before it gets new entries. Fails while another connection uses the log.
+    pub(super) fn recover(&self) -> Result<(), Error> {
+        let _guard = self.queue.acquire();
+        match self.connection.lock().empty_log() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(error::locked()),
+            Err(why) => Err(error::running(why, "wal_checkpoint")),
+        }
+    }
+
+    /// The error of a commit or a checkpoint. After a failed sync the file counts as lost.
+    fn failed(&self, why: rusqlite::Error, what: &'static str) -> Error {
+        if error::is_sync_failure(&why) {
+            self.watch.sync_failed();
+            // The log may contain the whole commit.
+            return error::unsynced(why);
+        }
+        error::running(why, what)
     }
 
     /// Rolls back a group, and runs each of its jobs in a separate transaction.
@@ -227,11 +250,26 @@ impl GroupCommit {
             .log
             .as_mut()
             .map_or(Grown::Not, |log| log.grown(changes));
-        let committed = match self.faults.strike(Point::Commit) {
-            Ok(()) => self.connection.control("COMMIT"),
+        let committed = match self.strike() {
+            Ok(()) => {
+                let committed = self.connection.lock().try_control("COMMIT");
+                committed.map_err(|why| self.failed(why, "COMMIT"))
+            }
             Err(fault) => Err(fault),
         };
         committed.map(|()| grown).inspect_err(|_| self.roll_back())
+    }
+
+    /// Injects the faults of a commit, which includes a sync if SQLite syncs the log.
+    fn strike(&self) -> Result<(), Error> {
+        self.faults.strike(Point::Commit)?;
+        if self.log.is_some() {
+            return Ok(());
+        }
+        self.faults.strike_sync().map_err(|why| {
+            self.watch.sync_failed();
+            error::unsynced(why)
+        })
     }
 
     /// Waits until the commit is on disk, in the file that is at the path. A job that wrote
@@ -239,6 +277,9 @@ impl GroupCommit {
     fn acknowledge(&mut self, committed: Result<Grown, Error>) -> Result<(), Error> {
         let wrote = matches!(committed, Ok(Grown::Longer)) || self.log.is_none();
         let synced = committed.and_then(|log| self.sync(log));
+        if synced.is_err() && self.watch.loss() == Some(Loss::Unsynced) {
+            return synced;
+        }
         self.watch.check().map_err(|lost| match wrote {
             true => lost.after_commit(),
             false => lost,
@@ -249,8 +290,11 @@ impl GroupCommit {
     /// Waits until the commit is on disk.
     fn sync(&mut self, grown: Grown) -> Result<(), Error> {
         if let (Grown::Longer, Some(log)) = (grown, &mut self.log) {
-            self.faults.strike(Point::Sync)?;
-            log.sync()?;
+            let synced = self.faults.strike_sync().and_then(|()| log.sync());
+            synced.map_err(|why| {
+                self.watch.sync_failed();
+                error::unsynced(why)
+            })?;
         }
         self.faults.strike(Point::Committed)
     }
@@ -276,7 +320,7 @@ impl Drop for GroupCommit {
                     .query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()));
                 drop(copied);
             }
-            Some(Loss::Deleted | Loss::Replaced) | None => {}
+            Some(Loss::Deleted | Loss::Replaced | Loss::Unsynced) | None => {}
         }
     }
 }
@@ -292,7 +336,8 @@ enum Grown {
 /// open, and takes no locks on it.
 struct Log {
     path: PathBuf,
-    /// Opened when first needed: it does not exist before the first commit.
+    /// `None` until the log exists. Opened as early as possible: the system reports a failed write
+    /// only to descriptors that were open when it failed.
     file: Option<fs::File>,
     /// Number of rows that this connection had changed at the last commit.
     changes: u64,
@@ -300,11 +345,16 @@ struct Log {
 
 impl Log {
     fn new(database: &Path) -> Self {
+        let path = companion(database, "-wal");
         Self {
-            path: companion(database, "-wal"),
-            file: None,
+            file: Self::open(&path).ok(),
+            path,
             changes: 0,
         }
+    }
+
+    fn open(path: &Path) -> io::Result<fs::File> {
+        fs::File::options().write(true).open(path)
     }
 
     /// Whether this connection has changed rows since the last commit.
@@ -315,17 +365,12 @@ impl Log {
         }
     }
 
-    fn sync(&mut self) -> Result<(), Error> {
+    fn sync(&mut self) -> io::Result<()> {
         let file = match self.file.take() {
             Some(file) => file,
-            None => fs::File::options()
-                .write(true)
-                .open(&self.path)
-                .map_err(error::unsynced)?,
+            None => Self::open(&self.path)?,
         };
-        let synced = file.sync_data().map_err(error::unsynced);
-        self.file = Some(file);
-        synced
+        self.file.insert(file).sync_data()
     }
 }
 

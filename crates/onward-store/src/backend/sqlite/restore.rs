@@ -134,14 +134,9 @@ fn empty_log(path: &Path) -> Result<(), Error> {
     let Ok(file) = File::open_to_read(path) else {
         return Ok(());
     };
-    let checkpoint = file
-        .file
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-            row.get::<_, i64>(0)
-        });
-    match checkpoint {
-        Ok(0) => Ok(()),
-        Ok(_) => Err(error::locked()),
+    match file.empty_log() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(error::locked()),
         // A damaged database is kept as it is, too: its log is moved with it.
         Err(_) => Ok(()),
     }

@@ -5,7 +5,8 @@
 //! being woken by it takes about as long as the job. A short-lived process has no writer thread,
 //! and runs all its jobs on the calling thread.
 //!
-//! When the file is lost (`file_watch`), the next job opens the file that is at the path then.
+//! When the file is lost (`file_watch`), the next job opens the file that is at the path then. After
+//! a failed sync it also moves the content of the log to the database before it continues.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ use std::thread;
 use tokio::sync::{Notify, oneshot};
 
 use super::file::File;
-use super::file_watch::{FileWatch, OpenFile, missing};
+use super::file_watch::{FileWatch, Loss, OpenFile, missing};
 use super::group_commit::{GroupCommit, Job, More, Sync};
 use super::paths::{self, companion, resolve};
 use super::reader_pool::ReaderPool;
@@ -127,6 +128,7 @@ impl Writer {
         paths::create(&resolved)?;
         let (mut file, open) = open(resolved, false, migrates)?;
         let watch = Arc::new(FileWatch::new(path));
+        let resolved = open.path.clone();
         watch.watch(open);
         watch.check()?;
         let found = match &probe {
@@ -139,6 +141,7 @@ impl Writer {
         let stuck = Arc::new(Notify::new());
         let commits = GroupCommit::new(
             file,
+            &resolved,
             Arc::clone(&watch),
             sync,
             faults.clone(),
@@ -250,7 +253,11 @@ impl Shared {
         let done = match self.commits.lock() {
             Ok(mut commits) => match self.open_commits(&mut commits) {
                 Ok(commits) => commits.transaction(first, more),
-                Err(why) => return first.finish(Err(why)),
+                Err(why) => {
+                    // The queued jobs would wait as long again, so all of them fail.
+                    let waiting = std::iter::once(first).chain(std::iter::from_fn(more));
+                    return waiting.for_each(|job| job.finish(Err(why.clone())));
+                }
             },
             Err(_) => return first.finish(Err(stopped())),
         };
@@ -272,9 +279,18 @@ impl Shared {
                 return Err(missing(given));
             }
             let (file, open) = open(resolve(given, false)?, true, self.migrates)?;
+            let opened = GroupCommit::new(
+                file,
+                &open.path,
+                Arc::clone(&self.watch),
+                self.sync,
+                self.faults.clone(),
+                Arc::clone(&self.stuck),
+            )?;
+            if self.watch.loss() == Some(Loss::Unsynced) {
+                opened.recover()?;
+            }
             self.watch.watch(open);
-            let (watch, stuck) = (Arc::clone(&self.watch), Arc::clone(&self.stuck));
-            let opened = GroupCommit::new(file, watch, self.sync, self.faults.clone(), stuck)?;
             *commits = Commits::Open(opened);
         }
         match commits {
@@ -302,9 +318,10 @@ impl Shared {
         let Ok(mut commits) = self.commits.try_lock() else {
             return Some(job);
         };
-        let job = match self.open_commits(&mut commits) {
-            Ok(commits) => commits.try_alone(job),
-            Err(_) => Some(job),
+        let job = match &mut *commits {
+            Commits::Open(commits) if !self.watch.is_lost() => commits.try_alone(job),
+            // The thread opens the file, which may take long.
+            Commits::Open(_) | Commits::Lost | Commits::Closed => Some(job),
         };
         drop(commits);
         if self.queued.load(Ordering::SeqCst) > 0 {
