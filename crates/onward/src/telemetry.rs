@@ -3,7 +3,10 @@
 //! `ONWARD_LOG` sets the log filter (`info`, `onward=debug`, …). The default is warnings, with
 //! `--verbose` also info. `ONWARD_LOG_FORMAT=json` selects one JSON object per line. If
 //! `OTEL_EXPORTER_OTLP_ENDPOINT` is set, spans are sent there (OTLP over HTTP); failed exports are
-//! logged. Logs contain routes, tools and codes, never tokens, headers or bodies.
+//! logged. Logs contain routes, tools and codes, never tokens, headers or bodies. Repeated warnings
+//! are logged once a minute (`repeats.rs`).
+
+mod repeats;
 
 use std::fmt;
 use std::io;
@@ -20,6 +23,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt as lines};
 
 use crate::failure::{Failure, Result};
+use repeats::{LineFormat, WithoutRepeats};
 
 const FILTER: &str = "ONWARD_LOG";
 const FORMAT: &str = "ONWARD_LOG_FORMAT";
@@ -63,9 +67,14 @@ pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
     let limits = LEVEL_LIMITS.iter().filter_map(|part| part.parse().ok());
     let filter = limits.fold(filter, EnvFilter::add_directive);
     let log: Box<dyn Layer<Registry> + Send + Sync> = match variable(FORMAT).as_deref() {
-        Some("json") => lines::layer().json().with_writer(io::stderr).boxed(),
+        Some("json") => lines::layer()
+            .json()
+            .map_event_format(|format| WithoutRepeats::new(format, LineFormat::Json))
+            .with_writer(io::stderr)
+            .boxed(),
         Some("text") | None => lines::layer()
             .with_ansi(coloured)
+            .map_event_format(|format| WithoutRepeats::new(format, LineFormat::Text))
             .with_writer(io::stderr)
             .boxed(),
         Some(_) => {

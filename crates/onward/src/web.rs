@@ -61,8 +61,10 @@ use origin::OriginPolicy;
 use problem::Problem;
 
 #[cfg(test)]
-pub(crate) use api::routes::route_of;
+pub(crate) use api::routes::{route_of, route_tools};
 pub(crate) use mcp::{NewEndpoint as NewMcpEndpoint, endpoint as mcp_endpoint};
+#[cfg(test)]
+pub(crate) use pages::render_markdown;
 
 /// Time limit for requests that are still running when the server stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -77,6 +79,7 @@ struct Site {
     limits: Limits,
     mcp: McpService,
     feeds: Feeds,
+    write_check: health::WriteCheck,
     metrics: PrometheusHandle,
     /// Configuration values that the dashboard displays.
     settings: pages::settings::ConfigView,
@@ -186,6 +189,7 @@ impl Server {
             ),
             limits: Limits::new(limits),
             feeds: Feeds::default(),
+            write_check: health::WriteCheck::default(),
             metrics,
             settings: pages::settings::ConfigView::new(config),
             plan_counts: pages::plan_counts::PlanCounts::default(),

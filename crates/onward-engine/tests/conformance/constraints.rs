@@ -220,7 +220,7 @@ async fn rejects_invalid_rows_in_other_tables(harness: &Harness) {
             format!("UPDATE artifacts SET artifact_type = 'x' WHERE tenant_id = '{tenant}'"),
             format!("UPDATE tokens SET role = 'king' WHERE tenant_id = '{tenant}'"),
             format!("UPDATE tenants SET agents_decide_reviews = 2 WHERE tenant_id = '{tenant}'"),
-            format!("INSERT INTO tenants VALUES ('{tenant}', 0, 1)"),
+            format!("INSERT INTO tenants VALUES ('{tenant}', 0, 1, NULL)"),
             skill("status = 'paused'"),
             skill("status = 'completed'"),
             skill("ended_at = 1"),
@@ -350,7 +350,7 @@ async fn row_security_hides_all_rows_without_a_tenant_setting(harness: &Harness)
         Ok("1")
     );
     let statements = [
-        "INSERT INTO tenants VALUES ('another', 0, 1)",
+        "INSERT INTO tenants VALUES ('another', 0, 1, NULL)",
         "UPDATE plans SET tenant_id = 'another'",
         "TRUNCATE plans",
     ]

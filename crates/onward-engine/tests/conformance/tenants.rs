@@ -309,7 +309,7 @@ async fn lists_all_tenants_regardless_of_the_query_plan(harness: &Harness) {
     for number in [1, 10, 100, 1_000, 5_000] {
         let insert = format!(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {number}) \
-             INSERT INTO tenants SELECT 'many-{number}-' || i, 0, 1 FROM n; ANALYZE tenants"
+             INSERT INTO tenants SELECT 'many-{number}-' || i, 0, 1, NULL FROM n; ANALYZE tenants"
         );
         database.sql(&insert).unwrap();
         total += number;

@@ -67,7 +67,9 @@ $$;
 CREATE TABLE tenants (
     tenant_id text NOT NULL PRIMARY KEY,
     agents_decide_reviews bigint NOT NULL CHECK (agents_decide_reviews IN (0, 1)),
-    created_at bigint NOT NULL
+    created_at bigint NOT NULL,
+    -- Last check whether the database accepts writes.
+    checked_at bigint
 );
 
 -- The rules of rows that change with every call are functions: PostgreSQL parses the text of a CHECK

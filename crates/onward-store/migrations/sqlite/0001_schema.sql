@@ -10,7 +10,9 @@
 CREATE TABLE tenants (
     tenant_id text NOT NULL PRIMARY KEY,
     agents_decide_reviews integer NOT NULL CHECK (agents_decide_reviews IN (0, 1)),
-    created_at integer NOT NULL
+    created_at integer NOT NULL,
+    -- Last check whether the database accepts writes.
+    checked_at integer
 ) WITHOUT ROWID;
 
 CREATE TABLE plans (

@@ -10,6 +10,9 @@ ON CONFLICT (tenant_id) DO NOTHING;
 -- name: tenant_update
 UPDATE tenants SET agents_decide_reviews = $2 WHERE tenant_id = $1;
 
+-- name: tenant_checked
+UPDATE tenants SET checked_at = $2 WHERE tenant_id = $1;
+
 -- name: tenants_all (sqlite)
 -- Differs because there is no row security here.
 SELECT tenant_id, agents_decide_reviews, created_at FROM tenants ORDER BY tenant_id;

@@ -85,6 +85,12 @@ impl Tenants<'_> {
         self.0.queue(statement.expecting(1));
     }
 
+    /// Records a check whether the database accepts writes, in the tenant of this transaction.
+    pub fn record_check(&mut self, at: Timestamp) {
+        let statement = Statement::new(Query::TenantChecked, params![at]);
+        self.0.queue(statement.expecting(1));
+    }
+
     /// All tenants, for the operator of the server.
     pub async fn all_tenants(&mut self) -> Result<Vec<Tenant>, Error> {
         let question = Statement::without_tenant(Query::TenantsAll, params![]);

@@ -231,6 +231,13 @@ fn invalid_csrf_token() -> Problem {
     )
 }
 
+/// Renders Markdown as a page and as one line; returns the size. For the fuzz targets.
+#[cfg(test)]
+pub(crate) fn render_markdown(text: &str) -> usize {
+    let page = markdown_html::MarkdownHtml::render(text, usize::MAX);
+    page.to_string().len() + markdown_html::plain_text(text).len()
+}
+
 /// Runs an operation in a task, so that it completes even if the browser disconnects.
 async fn run_to_completion<T: Send + 'static>(
     operation: impl Future<Output = Result<T, Error>> + Send + 'static,

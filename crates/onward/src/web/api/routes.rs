@@ -159,6 +159,12 @@ impl Verb {
     }
 }
 
+/// The tools of all routes.
+#[cfg(test)]
+pub(crate) fn route_tools() -> Vec<&'static Tool> {
+    ROUTES.iter().filter_map(Route::tool).collect()
+}
+
 /// The method and the path of a tool.
 #[cfg(test)]
 pub(crate) fn route_of(tool: &str) -> Option<String> {
