@@ -24,12 +24,15 @@ mod metrics;
 mod notify;
 mod openapi;
 mod origin;
+mod page_routes;
 mod plan;
+mod readiness;
 mod routes;
 mod sessions;
 mod sign_in;
 mod telemetry;
 mod tenants;
+mod world;
 
 use onward_testbed::Program;
 

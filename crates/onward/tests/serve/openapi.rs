@@ -4,9 +4,9 @@ use onward_testbed::send;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::basics::plan;
 use crate::program;
 use crate::routes::samples;
+use crate::world::Ids;
 
 /// Collects every `$ref` in a document.
 fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
@@ -117,23 +117,9 @@ async fn responses_match_their_schemas() {
     let document = server.get("/api/v1/openapi.json").await.expect_success();
     let problem = jsonschema::draft202012::new(&document["components"]["schemas"]["Problem"]);
     let problem = problem.expect("valid schema");
-    let created = server.post("/api/v1/plans", plan()).await.expect_success();
-    let spare = server
-        .post(
-            "/api/v1/tokens",
-            serde_json::json!({ "name": "spare", "role": "viewer" }),
-        )
-        .await
-        .expect_success();
-    let ids = (
-        created["planId"].as_str().expect("id is a string"),
-        created["firstStep"]["stepId"]
-            .as_str()
-            .expect("id is a string"),
-        spare["tokenId"].as_str().expect("id is a string"),
-    );
+    let ids = Ids::create(&server, None, "tides", 1).await;
     let mut successes = 0;
-    for sample in samples(&server, None, ids).await {
+    for sample in samples(&server, None, &ids).await {
         let response = sample.send(&server, None).await;
         if !response.status.is_success() {
             assert!(

@@ -5,6 +5,8 @@ use onward_testbed::{Response, Server, send};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::world::Ids;
+
 /// A request that succeeds with sufficient permissions.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
@@ -30,6 +32,20 @@ impl Sample {
     }
 }
 
+/// The path with these ids instead of the names in braces.
+pub(crate) fn fill(path: &str, ids: &Ids) -> String {
+    let mut filled = path.to_owned();
+    for name in crate::page_routes::parameters(path) {
+        let value = match ids.argument(name) {
+            Some(Value::String(id)) => id,
+            // The first turn and the first call of a session.
+            Some(_) | None => "1".to_owned(),
+        };
+        filled = filled.replace(&format!("{{{name}}}"), &value);
+    }
+    filled
+}
+
 /// From the highest to the lowest.
 pub(crate) const ROLES: [&str; 5] = ["owner", "admin", "member", "agent", "viewer"];
 
@@ -39,7 +55,7 @@ pub(crate) fn is_allowed(role: &str, min_role: &str) -> bool {
 }
 
 /// The request body and the lowest allowed role of an operation.
-fn body_and_role(operation: &str) -> (Option<Value>, &'static str) {
+pub(crate) fn body_and_role(operation: &str) -> (Option<Value>, &'static str) {
     match operation {
         "ping" | "list_active_plans" | "get_plan_status" | "list_plan_steps" => (None, "viewer"),
         "get_plan_audit" | "export_plan" | "list_reviews" | "describe" => (None, "viewer"),
@@ -97,12 +113,8 @@ fn body_and_role(operation: &str) -> (Option<Value>, &'static str) {
     }
 }
 
-/// One request per documented route except the event stream, with these plan, step and token ids.
-pub(crate) async fn samples(
-    server: &Server,
-    token: Option<&str>,
-    (plan, step, token_id): (&str, &str, &str),
-) -> Vec<Sample> {
+/// One request per documented route except the event stream, with these ids.
+pub(crate) async fn samples(server: &Server, token: Option<&str>, ids: &Ids) -> Vec<Sample> {
     let mut request = server.request(Method::GET, "/api/v1/openapi.json");
     if let Some(token) = token {
         request = request.bearer_auth(token);
@@ -118,16 +130,7 @@ pub(crate) async fn samples(
                 continue;
             }
             let (body, min_role) = body_and_role(operation);
-            let path = path.replace("{planId}", plan).replace("{stepId}", step);
-            // Any id of the tenant: it is not an artifact, so the response is 404.
-            let path = path
-                .replace("{artifactId}", plan)
-                .replace("{outputId}", plan);
-            // Recording a call creates the session, so every tenant has its own.
-            let path = path
-                .replace("{sessionId}", "a-session")
-                .replace("{turn}", "1")
-                .replace("{position}", "1");
+            let path = fill(path, ids);
             let path = match operation {
                 "search_sources" => format!("{path}?query=words"),
                 _ => path,
@@ -135,18 +138,14 @@ pub(crate) async fn samples(
             samples.push(Sample {
                 operation: operation.to_owned(),
                 method: method.to_uppercase().parse().expect("valid method"),
-                path: format!("/api/v1{}", path.replace("{tokenId}", token_id)),
+                path: format!("/api/v1{path}"),
                 body,
                 min_role,
             });
         }
     }
-    // The request that creates the session is first; those that end a plan or revoke a token are
-    // last.
+    // The requests that end a plan or revoke a token are last.
     let order = |sample: &Sample| {
-        if sample.operation == "record_call" {
-            return 0;
-        }
         let last = [
             "close_call",
             "submit_user_decision",
@@ -156,7 +155,7 @@ pub(crate) async fn samples(
         ];
         last.iter()
             .position(|last| *last == sample.operation)
-            .map_or(1, |index| index + 2)
+            .map_or(0, |index| index + 1)
     };
     samples.sort_by_key(order);
     samples
