@@ -17,6 +17,8 @@ mod exit;
 mod extraction;
 mod failure;
 mod fingerprint;
+#[cfg(test)]
+mod fuzz;
 mod hint;
 mod hooks;
 mod install;

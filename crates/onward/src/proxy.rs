@@ -9,6 +9,8 @@
 
 mod codec;
 mod forward;
+#[cfg(test)]
+mod fuzz;
 mod monitor;
 mod recorder;
 mod request;
@@ -39,6 +41,8 @@ use crate::web::listen::listen;
 use crate::web::origin::OriginPolicy;
 use codec::codec;
 use forward::{OutgoingRequest, Upstream};
+#[cfg(test)]
+pub(crate) use fuzz::{read_request, read_response};
 use monitor::{Action, ConversationHandle, Monitor};
 pub(crate) use recorder::Recorder;
 use request::{Request, apply_edits};

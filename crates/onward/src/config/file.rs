@@ -14,6 +14,8 @@ use crate::failure::{Failure, Result};
 const SEE_HELP: &str = "see the example in `onward config --help`";
 /// The similarity of a key that is suggested for an unknown one, at most 1.
 const SIMILARITY: f32 = 0.75;
+/// The length of a key above which no similar one is searched.
+const MAX_COMPARED_BYTES: usize = 100;
 
 /// The values of a file, with their positions.
 pub(super) struct File(Vec<(&'static Key, Value, Source)>);
@@ -88,6 +90,10 @@ fn collect(
 /// The hint for an unknown key: the most similar path, or the key with the most similar name.
 fn suggestion(path: &str) -> String {
     let closest = |word: &str, words: Vec<&'static str>| {
+        // The time of a comparison grows with the square of the length.
+        if word.len() > MAX_COMPARED_BYTES {
+            return None;
+        }
         let closest = get_close_matches(word, &words, 1, SIMILARITY);
         closest.first().copied()
     };

@@ -187,18 +187,12 @@ impl Transport<RoleServer> for Stdio {
                     let error = ErrorData::invalid_request(message, Some(limit));
                     (error, find_id(&begin, &end))
                 }
-                Line::Complete(bytes) => match serde_json::from_slice(&bytes) {
+                Line::Complete(bytes) => match parse_line(&bytes) {
                     Ok(message) => {
                         self.track(&message);
                         return Some(message);
                     }
-                    Err(_) => match unparsed_call(&bytes) {
-                        Some(message) => {
-                            self.track(&message);
-                            return Some(message);
-                        }
-                        None => parse_error(&bytes),
-                    },
+                    Err(rejected) => rejected,
                 },
             };
             self.send_error(error, id).await;
@@ -213,6 +207,16 @@ impl Transport<RoleServer> for Stdio {
         }
         Ok(())
     }
+}
+
+/// The message of a line, or the error and the id of the request if it can be found.
+pub(crate) fn parse_line(
+    bytes: &[u8],
+) -> Result<RxJsonRpcMessage<RoleServer>, (ErrorData, Option<RequestId>)> {
+    let parsed = serde_json::from_slice(bytes).ok();
+    parsed
+        .or_else(|| unparsed_call(bytes))
+        .ok_or_else(|| parse_error(bytes))
 }
 
 /// A tool call with arguments that the parser rejects. The server answers it with a tool error.

@@ -83,7 +83,8 @@ impl Codec for Anthropic {
         }
         let rows = request["messages"].as_array_mut().into_iter().flatten();
         for row in rows {
-            if let Some(content) = row["content"].as_array_mut() {
+            let content = row.get_mut("content").and_then(Value::as_array_mut);
+            if let Some(content) = content {
                 *content = std::mem::take(content)
                     .into_iter()
                     .flat_map(block_as_text)
@@ -120,7 +121,8 @@ impl Codec for Anthropic {
                     }
                     return EventContent::ToolCall;
                 }
-                response.block_count = event["index"].as_u64().unwrap_or(response.block_count) + 1;
+                let index = event["index"].as_u64().unwrap_or(response.block_count);
+                response.block_count = index.saturating_add(1);
                 EventContent::Other
             }
             "content_block_delta" => {

@@ -84,7 +84,7 @@ impl Codec for Responses {
 
     fn read_event(&self, response: &mut ModelResponse, event: &Value) -> EventContent {
         if let Some(number) = event["sequence_number"].as_u64() {
-            response.next_sequence = number + 1;
+            response.next_sequence = number.saturating_add(1);
         }
         match event["type"].as_str().unwrap_or_default() {
             "response.created" => {
@@ -99,10 +99,9 @@ impl Codec for Responses {
                     response.next_sequence = response.next_sequence.saturating_sub(1);
                     return EventContent::ToolCall;
                 }
-                response.block_count = event["output_index"]
-                    .as_u64()
-                    .unwrap_or(response.block_count)
-                    + 1;
+                let index = event["output_index"].as_u64();
+                let index = index.unwrap_or(response.block_count);
+                response.block_count = index.saturating_add(1);
                 EventContent::Other
             }
             "response.output_item.done" => {
@@ -241,7 +240,7 @@ impl Codec for Responses {
 fn numbered_event(response: &mut ModelResponse, name: &str, mut event: Value) -> String {
     event["type"] = json!(name);
     event["sequence_number"] = json!(response.next_sequence);
-    response.next_sequence += 1;
+    response.next_sequence = response.next_sequence.saturating_add(1);
     sse_event(Some(name), &event)
 }
 
