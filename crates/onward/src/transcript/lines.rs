@@ -113,7 +113,9 @@ impl Lines {
 
 /// Parses a line as JSON, without its line break, so that errors are within the line.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> serde_json::Result<T> {
-    serde_json::from_slice(line.trim_ascii_end())
+    // The parser does not validate strings that it skips, and an invalid line cannot be edited.
+    let text = std::str::from_utf8(line.trim_ascii_end()).map_err(serde::de::Error::custom)?;
+    serde_json::from_str(text)
 }
 
 fn is_blank(line: &[u8]) -> bool {
@@ -133,4 +135,17 @@ fn skip_byte_order_mark(mut text: impl BufRead + 'static) -> io::Result<Box<dyn 
         text.consume(BYTE_ORDER_MARK.len());
     }
     Ok(Box::new(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IgnoredAny;
+
+    use super::parse;
+
+    #[test]
+    fn rejects_invalid_utf_8_in_a_skipped_field() {
+        assert!(parse::<IgnoredAny>(b"{\"a\":\"b\"}\n").is_ok());
+        assert!(parse::<IgnoredAny>(b"{\"a\":\"\xf4,\"}\n").is_err());
+    }
 }
