@@ -101,6 +101,8 @@ impl Database {
             engine: engine.expect("database opened"),
             base_url: None,
             extractor: None,
+            is_local: true,
+            quota: None,
         };
         Self {
             _dir: dir,
