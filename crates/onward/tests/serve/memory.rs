@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::program;
 use crate::routes::{ROLES, samples};
+use crate::world::Ids;
 
 /// Requests at the same time.
 const CONCURRENT: usize = 64;
@@ -148,8 +149,10 @@ async fn memory_stays_bounded_under_concurrent_worst_case_requests() {
     let owner = &tokens[0];
     let (plan, steps) = create_large_plan(&server, owner).await;
     let mut cases = Vec::new();
-    let ids = (plan.as_str(), steps[0].as_str(), "none");
-    for sample in samples(&server, Some(owner), ids).await {
+    let mut ids = Ids::create(&server, Some(owner), "tides", 1).await;
+    ids.plan.clone_from(&plan);
+    ids.step.clone_from(&steps[0]);
+    for sample in samples(&server, Some(owner), &ids).await {
         // The data must remain.
         if sample.method == Method::DELETE {
             continue;
