@@ -2,13 +2,21 @@
 //! recursion or unbounded time.
 //!
 //! References must stay within the schema (`#`, `#/…`). A cycle of references that does not descend
-//! into the data is rejected. Patterns use a linear-time regex engine.
+//! into the data is rejected, and so is a schema that expands to too many nodes (`work.rs`). Patterns
+//! use a linear-time regex engine. Compiling and validating are still too slow for a thread of the
+//! async runtime; `isolated.rs` runs them elsewhere.
+
+mod subschemas;
+mod work;
 
 use std::collections::BTreeSet;
 
 use jsonschema::{PatternOptions, Validator};
 use onward_core::refusal::Issue;
 use serde_json::{Map, Value};
+
+use subschemas::{Scope, subschemas, target};
+use work::MAX_NODES;
 
 /// Bytes of a schema as JSON.
 pub(crate) const MAX_SCHEMA_BYTES: usize = 64 * 1024;
@@ -17,13 +25,8 @@ const MAX_PATTERN: usize = 1024 * 1024;
 const MAX_ISSUES: usize = 50;
 /// Characters of an issue, which may quote the data.
 const MAX_MESSAGE: usize = 300;
-
-/// Keywords whose values are data, not schemas.
-const DATA: [&str; 5] = ["const", "enum", "default", "examples", "required"];
-/// Keywords whose subschema applies to the same value.
-const IN_PLACE: [&str; 5] = ["not", "if", "then", "else", "unevaluatedProperties"];
-/// Keywords whose list of subschemas applies to the same value.
-const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+/// The issue of data whose validation would take too long.
+const TOO_MUCH_WORK: &str = "takes too many steps to validate against this schema";
 
 /// A compiled schema.
 pub(crate) struct SchemaValidator {
@@ -47,6 +50,10 @@ pub(crate) enum SchemaError {
     NestedIdentifier(String),
     #[error("refers to itself without descending into the data")]
     Cycle,
+    #[error("must have at most {MAX_NODES} nodes with references expanded")]
+    TooManyNodes,
+    #[error("is nested too deeply with references expanded")]
+    TooDeep,
     #[error("is not a JSON Schema: {0}")]
     Invalid(String),
 }
@@ -59,7 +66,8 @@ impl SchemaValidator {
         if bytes > MAX_SCHEMA_BYTES {
             return Err(SchemaError::TooLarge(bytes));
         }
-        check_references(&schema, &schema)?;
+        check_references(&schema)?;
+        work::check_size(&schema)?;
         check_cycles(&schema)?;
         let patterns = PatternOptions::regex()
             .size_limit(MAX_PATTERN)
@@ -79,12 +87,14 @@ impl SchemaValidator {
         &self.schema
     }
 
-    pub(crate) fn into_schema(self) -> Value {
-        self.schema
-    }
-
     /// The positions at which the data does not match.
     pub(crate) fn issues(&self, data: &Value) -> Vec<Issue> {
+        if !work::is_bounded(&self.schema, data) {
+            return vec![Issue {
+                path: String::new(),
+                message: TOO_MUCH_WORK.to_owned(),
+            }];
+        }
         let errors = self.validator.iter_errors(data).take(MAX_ISSUES);
         let issues = errors.map(|error| Issue {
             path: error.instance_path().to_string(),
@@ -102,99 +112,79 @@ fn truncate(text: &str) -> String {
     }
 }
 
-/// Rejects references that leave the schema.
-fn check_references(root: &Value, schema: &Value) -> Result<(), SchemaError> {
-    match schema {
-        Value::Array(all) => all.iter().try_for_each(|one| check_references(root, one)),
-        Value::Object(keywords) => {
-            for (keyword, value) in keywords {
-                match (keyword.as_str(), value) {
-                    ("$ref", Value::String(to)) => {
-                        if target(root, to).is_none() {
-                            return Err(SchemaError::ExternalReference(truncate(to)));
-                        }
-                    }
-                    ("$dynamicRef" | "$recursiveRef", Value::String(_)) => {
-                        return Err(SchemaError::DynamicReference(keyword.clone()));
-                    }
-                    ("$id" | "$anchor" | "$dynamicAnchor", Value::String(_))
-                        if !std::ptr::eq(root, schema) =>
-                    {
-                        return Err(SchemaError::NestedIdentifier(keyword.clone()));
-                    }
-                    (keyword, _) if DATA.contains(&keyword) => {}
-                    (_, value) => check_references(root, value)?,
-                }
-            }
-            Ok(())
+/// Every schema in a schema, each once: itself, its subschemas and its definitions.
+fn all_schemas(root: &Value) -> Vec<&Map<String, Value>> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(schema) = open.pop() {
+        if let Value::Object(keywords) = schema
+            && seen.insert(std::ptr::from_ref(schema))
+        {
+            open.extend(subschemas(root, keywords).into_iter().map(|(_, one)| one));
+            found.push(keywords);
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
     }
+    found
 }
 
-/// The target of a reference, if it is within the schema.
-fn target<'s>(root: &'s Value, to: &str) -> Option<&'s Value> {
-    let pointer = to.strip_prefix('#')?;
-    let is_pointer = pointer.is_empty() || pointer.starts_with('/');
-    // Percent-encoded pointers are valid but unused in practice, so they are not supported.
-    (is_pointer && !pointer.contains('%')).then_some(())?;
-    root.pointer(pointer)
-}
-
-/// Rejects a schema whose evaluation of one value would not terminate.
-fn check_cycles(root: &Value) -> Result<(), SchemaError> {
-    let mut done = BTreeSet::new();
-    let mut all = vec![root];
-    while let Some(schema) = all.pop() {
-        visit(root, schema, &mut Vec::new(), &mut done)?;
-        match schema {
-            Value::Array(inside) => all.extend(inside),
-            Value::Object(keywords) => {
-                let schemas = keywords.iter();
-                let schemas = schemas.filter(|(keyword, _)| !DATA.contains(&keyword.as_str()));
-                all.extend(schemas.map(|(_, schema)| schema));
+/// Rejects references that leave the schema.
+fn check_references(root: &Value) -> Result<(), SchemaError> {
+    for (index, keywords) in all_schemas(root).into_iter().enumerate() {
+        if let Some(Value::String(to)) = keywords.get("$ref")
+            && target(root, to).is_none()
+        {
+            return Err(SchemaError::ExternalReference(truncate(to)));
+        }
+        for keyword in ["$dynamicRef", "$recursiveRef"] {
+            if keywords.contains_key(keyword) {
+                return Err(SchemaError::DynamicReference(keyword.to_owned()));
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        for keyword in ["$id", "$anchor", "$dynamicAnchor", "$schema"] {
+            // The first schema is the root.
+            if index > 0 && keywords.contains_key(keyword) {
+                return Err(SchemaError::NestedIdentifier(keyword.to_owned()));
+            }
         }
     }
     Ok(())
 }
 
-/// Follows the subschemas that apply to the same value.
+/// Rejects a schema whose evaluation of one value would not terminate.
+fn check_cycles(root: &Value) -> Result<(), SchemaError> {
+    let mut done = BTreeSet::new();
+    for keywords in all_schemas(root) {
+        visit(root, keywords, &mut BTreeSet::new(), &mut done)?;
+    }
+    Ok(())
+}
+
+/// Follows the subschemas that apply to the same value. The depth is bounded by `check_size`.
 fn visit<'s>(
     root: &'s Value,
-    schema: &'s Value,
-    above: &mut Vec<*const Value>,
-    done: &mut BTreeSet<*const Value>,
+    keywords: &'s Map<String, Value>,
+    above: &mut BTreeSet<*const Map<String, Value>>,
+    done: &mut BTreeSet<*const Map<String, Value>>,
 ) -> Result<(), SchemaError> {
-    let Value::Object(keywords) = schema else {
-        return Ok(());
-    };
-    let here = std::ptr::from_ref(schema);
+    let here = std::ptr::from_ref(keywords);
     if above.contains(&here) {
         return Err(SchemaError::Cycle);
     }
     if !done.insert(here) {
         return Ok(());
     }
-    above.push(here);
-    let referred = keywords.get("$ref").and_then(Value::as_str);
-    let referred = referred.and_then(|to| target(root, to));
-    let in_place = IN_PLACE.iter().filter_map(|keyword| keywords.get(*keyword));
-    let lists = IN_PLACE_LISTS
-        .iter()
-        .filter_map(|keyword| keywords.get(*keyword)?.as_array());
-    let dependent = keywords.get("dependentSchemas").and_then(Value::as_object);
-    let dependent = dependent.into_iter().flat_map(Map::values);
-    for next in referred
-        .into_iter()
-        .chain(in_place)
-        .chain(lists.flatten())
-        .chain(dependent)
-    {
-        visit(root, next, above, done)?;
+    above.insert(here);
+    for (scope, next) in subschemas(root, keywords) {
+        match (scope, next) {
+            (Scope::Same | Scope::SameTwice, Value::Object(next)) => {
+                visit(root, next, above, done)?;
+            }
+            (Scope::Same | Scope::SameTwice, _)
+            | (Scope::Property(_) | Scope::Children | Scope::Nothing, _) => {}
+        }
     }
-    above.pop();
+    above.remove(&here);
     Ok(())
 }
 
@@ -309,5 +299,67 @@ mod tests {
         let check = check(json!({ "pattern": "^(a+)+$" })).expect("schema compiles");
         let text = format!("{}b", "a".repeat(50_000));
         assert_eq!(check.issues(&Value::String(text)).len(), 1);
+    }
+
+    /// Definitions that each refer to the next one twice.
+    fn doubling(levels: usize, link: impl Fn(Value) -> Value) -> Value {
+        let definition = |level: usize| {
+            let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
+            (format!("d{level}"), link(next))
+        };
+        let mut definitions: Map<String, Value> = (0..levels).map(definition).collect();
+        definitions.insert(format!("d{levels}"), json!({ "type": "string" }));
+        json!({ "$ref": "#/$defs/d0", "$defs": definitions })
+    }
+
+    #[test]
+    fn rejects_schemas_that_expand_to_many_nodes() {
+        let bombs: [fn(Value) -> Value; 3] = [
+            |next| json!({ "allOf": [next, next] }),
+            |next| json!({ "properties": { "a": next, "b": next } }),
+            |next| json!({ "anyOf": [next, { "not": next }] }),
+        ];
+        for bomb in bombs {
+            let error = check(doubling(40, bomb)).err();
+            assert_eq!(error, Some(SchemaError::TooManyNodes));
+        }
+        let chain = check(doubling(2_000, |next| json!({ "not": next }))).err();
+        assert!(chain.is_some(), "a chain of references is bounded");
+        assert!(check(doubling(8, bombs[0])).is_ok());
+    }
+
+    #[test]
+    fn rejects_cycles_in_properties_with_names_of_keywords() {
+        for name in ["const", "enum", "default", "examples", "required"] {
+            let reference = json!({ "allOf": [{ "$ref": format!("#/properties/{name}") }] });
+            let schema = json!({ "properties": { name: reference } });
+            assert_eq!(check(schema).err(), Some(SchemaError::Cycle), "{name}");
+        }
+    }
+
+    #[test]
+    fn does_not_validate_data_that_doubles_the_work_at_every_level() {
+        let twice = json!({ "allOf": [{ "$ref": "#" }, { "$ref": "#" }] });
+        let check = check(json!({ "properties": { "a": twice } })).expect("schema compiles");
+        let nested =
+            |levels: usize| (0..levels).fold(json!({}), |inside, _| json!({ "a": inside }));
+        assert_eq!(check.issues(&nested(10)), []);
+        let issues = check.issues(&nested(60));
+        assert_eq!(issues.len(), 1);
+        assert_eq!(issues[0].message, TOO_MUCH_WORK);
+    }
+
+    #[test]
+    fn bounds_the_depth_of_a_validation() {
+        let links = |level: usize| {
+            let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
+            (format!("d{level}"), json!({ "allOf": [next] }))
+        };
+        let mut definitions: Map<String, Value> = (0..100).map(links).collect();
+        definitions.insert("d100".to_owned(), json!({ "items": { "$ref": "#" } }));
+        let schema = json!({ "$ref": "#/$defs/d0", "$defs": definitions });
+        let check = check(schema).expect("schema compiles");
+        let nested = (0..60).fold(json!([]), |inside, _| json!([inside]));
+        assert_eq!(check.issues(&nested)[0].message, TOO_MUCH_WORK);
     }
 }

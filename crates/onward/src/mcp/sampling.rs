@@ -75,7 +75,7 @@ pub(super) async fn call(
             let sampled = answers.into_iter().find(|(key, _)| key == INPUT_KEY);
             let sampled = sampled.and_then(|(_, answer)| parse_sampled(&answer));
             let state = request.request_state;
-            match advance(setup, job, &binding, state.as_deref(), sampled) {
+            match advance(setup, job, &binding, state.as_deref(), sampled).await {
                 Ok(Step::Ask(input_required)) => {
                     let logged = Ok(json!({ "inputRequired": INPUT_KEY }));
                     call.log(&setup.tool_context, caller, &logged);
@@ -113,7 +113,7 @@ enum Step {
     Done(Job, Evaluation, String),
 }
 
-fn advance(
+async fn advance(
     setup: &Setup,
     job: Job,
     binding: &[u8],
@@ -129,7 +129,7 @@ fn advance(
         ToolError::invalid("requestState", message)
     })?;
     let sampled = sampled.ok_or_else(no_answer)?;
-    let evaluation = job.evaluate(&sampled.text, sampled.truncated);
+    let evaluation = job.evaluate(&sampled.text, sampled.truncated).await;
     if evaluation.issues.is_empty() || state.round > 1 {
         return Ok(Step::Done(job, evaluation, sampled.model));
     }
@@ -174,13 +174,16 @@ async fn sample_with_retry(
 ) -> Result<(Evaluation, String), ToolError> {
     let first = sample(setup, context, &job.initial_messages()).await;
     let first = first.ok_or_else(no_answer)?;
-    let evaluation = job.evaluate(&first.text, first.truncated);
+    let evaluation = job.evaluate(&first.text, first.truncated).await;
     if evaluation.issues.is_empty() {
         return Ok((evaluation, first.model));
     }
     let messages = job.retry_messages(&first.text, &evaluation);
     Ok(match sample(setup, context, &messages).await {
-        Some(second) => (job.evaluate(&second.text, second.truncated), second.model),
+        Some(second) => {
+            let evaluation = job.evaluate(&second.text, second.truncated).await;
+            (evaluation, second.model)
+        }
         None => (evaluation, first.model),
     })
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{Hints, Spec, ToolContext, ToolError, params};
-use crate::extraction::{Job, SchemaValidator};
+use crate::extraction::Job;
 use crate::model::ModelError;
 use crate::wire::research::Extraction;
 
@@ -76,8 +76,6 @@ pub(crate) async fn prepare(
     input: Input,
 ) -> Result<Job, ToolError> {
     context.engine.may_extract(caller)?;
-    let schema = SchemaValidator::compile(input.schema)
-        .map_err(|why| ToolError::invalid("schema", why.to_string()))?;
     let instructions = input.instructions.filter(|text| !text.trim().is_empty());
     let (text, artifact) = match (input.source_text, input.artifact_id) {
         (Some(text), None) => (text, None),
@@ -98,12 +96,8 @@ pub(crate) async fn prepare(
         let message = format!("must not be blank and must have at most {MAX_CONTENT_BYTES} bytes");
         return Err(ToolError::invalid("sourceText", message));
     }
-    Ok(Job {
-        text,
-        artifact,
-        schema,
-        instructions,
-    })
+    let job = Job::new(input.schema, text, artifact, instructions).await;
+    job.map_err(|why| ToolError::invalid("schema", why))
 }
 
 /// Stores the extraction.
