@@ -7,6 +7,7 @@
 //! Each command has a file of its name in `cli/`. Commands that need a database open it with
 //! `cli/database.rs`, on a single-threaded runtime (`serve` and `proxy`: multi-threaded).
 
+mod allocator;
 mod backup;
 mod completions;
 mod config;
@@ -28,6 +29,7 @@ mod review;
 mod search;
 mod serve;
 mod session;
+mod shutdown;
 mod status;
 mod tenant;
 mod token;
@@ -171,6 +173,7 @@ fn dispatch(cli: Cli, mcp_endpoint: NewMcpEndpoint) -> Result {
         return Ok(Exit::Usage);
     };
     if let Command::Serve(args) = &command {
+        allocator::apply_settings();
         flags.bind.clone_from(&args.bind);
     }
     let read = || {

@@ -13,7 +13,8 @@ use std::io::{IsTerminal, stdout};
 
 use clap::Args;
 
-use super::serve::{Signals, install_crypto_provider};
+use super::serve::install_crypto_provider;
+use super::shutdown::Signals;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;

@@ -16,9 +16,9 @@ use onward_engine::Engine;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::Context;
 use super::database::Database;
-use super::serve::{Ready, Signals, bind_listener, install_crypto_provider};
+use super::serve::{Ready, bind_listener, install_crypto_provider};
+use super::{Context, shutdown};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::proxy::{Proxy as Running, Recorder};
@@ -57,12 +57,11 @@ pub(super) async fn run(args: &Proxy, cx: &Context) -> Result {
     install_crypto_provider();
     let bind = parse_bind(&args.bind)?;
     let telemetry = telemetry::start(cx.output.is_verbose(), cx.output.is_stderr_coloured())?;
-    // Handle signals from here on, before anything has to be cleaned up.
-    let signals = Signals::new()?;
+    // Before anything has to be cleaned up.
+    let stopped = shutdown::handle_signals()?;
     let control = cx.config.loop_control.control();
     let recorder = Recorder::start(control);
     let proxy = Running::new(args.upstream.as_deref(), control, recorder.clone())?;
-    let (stop, stopped) = watch::channel(false);
     let mut sweeping = None;
     match open(&recorder, cx).await {
         Ok(engine) => sweeping = Some(sweep(engine, stopped.clone())),
@@ -79,12 +78,6 @@ pub(super) async fn run(args: &Proxy, cx: &Context) -> Result {
         cx.output
             .print(&format!("onward proxy is listening on {url}\n"))?;
     }
-    let stop_on_signal = async {
-        let name = signals.first().await;
-        tracing::info!(signal = name, "stopping");
-        stop.send_replace(true);
-        std::future::pending::<()>().await;
-    };
     let reopening = async {
         while sweeping.is_none() {
             tokio::time::sleep(REOPEN_INTERVAL).await;
@@ -97,7 +90,6 @@ pub(super) async fn run(args: &Proxy, cx: &Context) -> Result {
     };
     tokio::select! {
         () = proxy.run(listener, stopped.clone()) => {}
-        () = stop_on_signal => {}
         () = reopening => {}
     }
     recorder.flush(FLUSH_TIMEOUT).await;

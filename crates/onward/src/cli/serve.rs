@@ -2,18 +2,16 @@
 //!
 //! When the server is ready, it prints its address on standard output; the log goes to standard
 //! error. On SIGTERM and SIGINT it stops accepting requests, lets running requests finish within
-//! their timeout, flushes queued writes, and exits with 0.
+//! their timeout, flushes queued writes, and exits with 0 (`shutdown.rs`).
 
 use clap::Args;
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
 
 use super::database::Database;
-use super::{CHECK_LIMITS, Context};
+use super::{Context, shutdown};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::telemetry;
@@ -47,9 +45,8 @@ pub(super) struct Ready {
 pub(super) async fn run(args: &Serve, cx: &Context, mcp_endpoint: NewMcpEndpoint) -> Result {
     install_crypto_provider();
     let telemetry = telemetry::start(cx.output.is_verbose(), cx.output.is_stderr_coloured())?;
-    let (stop, stopped) = watch::channel(false);
-    // Handle signals from here on, before anything has to be cleaned up.
-    let signals = Signals::new()?;
+    // Before anything has to be cleaned up.
+    let stopped = shutdown::handle_signals()?;
     let Database { engine, caller, .. } = Database::open_for_server(cx).await?;
     let bind = cx.config.serve.bind;
     let (listener, address) = bind_listener(bind).await?;
@@ -65,16 +62,7 @@ pub(super) async fn run(args: &Serve, cx: &Context, mcp_endpoint: NewMcpEndpoint
     if args.open {
         open(cx, &url);
     }
-    let stop_on_signal = async {
-        let name = signals.first().await;
-        tracing::info!(signal = name, "stopping");
-        stop.send_replace(true);
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        () = server.run() => {}
-        () = stop_on_signal => {}
-    }
+    server.run().await;
     telemetry.end().await;
     Ok(Exit::Done)
 }
@@ -103,36 +91,6 @@ pub(super) async fn bind_listener(bind: SocketAddr) -> Result<(TcpListener, Sock
     let listener = TcpListener::bind(bind).await.map_err(failure)?;
     let address = listener.local_addr().map_err(failure)?;
     Ok((listener, address))
-}
-
-/// A stream of signals of one kind.
-pub(super) fn listen(kind: SignalKind) -> Result<Signal> {
-    signal(kind).map_err(|error| {
-        let message = format!("cannot install a signal handler: {error}");
-        Failure::failed(message, CHECK_LIMITS)
-    })
-}
-
-/// The signals that stop a server.
-pub(super) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    pub(super) fn new() -> Result<Self> {
-        Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-        })
-    }
-
-    pub(super) async fn first(mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
 }
 
 /// Opens a URL in the browser.

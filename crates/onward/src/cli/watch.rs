@@ -22,7 +22,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
 use super::database::Database;
-use super::serve::listen;
+use super::shutdown::listen;
 use super::{Context, status};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
