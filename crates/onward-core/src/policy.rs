@@ -49,6 +49,9 @@ pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
 /// Maximum levels of objects and lists in submitted JSON. Well below the limit of JSON parsers (128),
 /// because responses and exports contain the value at a deeper level.
 pub const MAX_JSON_DEPTH: usize = 64;
+/// Maximum values in submitted JSON: objects, lists, texts, numbers. In memory, a value can be a
+/// hundred times as large as its text.
+pub const MAX_JSON_VALUES: usize = 20_000;
 /// Maximum characters in a skill's name.
 pub const MAX_SKILL_NAME: usize = 200;
 /// Maximum bytes of the metadata of a skill execution as JSON.

@@ -26,6 +26,7 @@ mod model;
 mod notify;
 mod output;
 mod proxy;
+mod quota;
 mod seen_claims;
 mod telemetry;
 mod tools;

@@ -48,6 +48,7 @@ use serde_json::{Map, Value};
 
 use crate::extraction::Extractor;
 use crate::hint::{self, Interface};
+use crate::quota::Quota;
 use crate::wire::notice;
 
 pub(crate) use error::ToolError;
@@ -63,6 +64,8 @@ pub(crate) struct ToolContext {
     pub(crate) base_url: Option<Arc<str>>,
     /// The configured extraction model.
     pub(crate) extractor: Option<Arc<Extractor>>,
+    /// The quota of stored bytes.
+    pub(crate) quota: Option<Arc<Quota>>,
 }
 
 impl ToolContext {
@@ -389,6 +392,12 @@ async fn execute(
     issues: Vec<Issue>,
 ) -> Result<Value, ToolError> {
     let _guard = in_flight::track();
+    if let (Some(quota), false) = (&context.quota, tool.hints.read_only) {
+        let exceeded = quota.exceeded(&context.engine, &caller, tool.name).await?;
+        if let Some(usage) = exceeded {
+            return Err(ToolError::over_quota(usage));
+        }
+    }
     if issues.is_empty() {
         return (tool.run)(context, caller, arguments).await;
     }

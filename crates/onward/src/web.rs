@@ -4,13 +4,17 @@
 //! [`Caller`]. The engine checks permissions. API routes call the tools in `tools.rs`; pages call
 //! the engine.
 
+mod address;
 mod api;
 mod auth;
+mod body;
 mod browser;
 mod cookies;
 mod events;
+mod export;
 mod feed;
 mod health;
+mod held_body;
 mod issuer;
 mod keys;
 mod limits;
@@ -22,6 +26,7 @@ mod openapi;
 pub(crate) mod origin;
 mod pages;
 mod problem;
+mod shares;
 mod sign_in;
 mod trace;
 
@@ -50,6 +55,7 @@ use crate::failure::{Failure, Result};
 use crate::hint::Interface;
 use crate::mcp::Forms;
 use crate::notify::Notifier;
+use crate::quota::Quota;
 use crate::tools::{ToolContext, in_flight};
 use auth::Auth;
 use cookies::CookieSigner;
@@ -147,7 +153,6 @@ impl Server {
             )
         })?;
         let limits = &config.limits;
-        let body = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
         let connections = u64::from(limits.streams) + 2 * u64::from(limits.requests);
         let public = serve.public_url.clone();
         let key = signing_key(config)?;
@@ -156,6 +161,7 @@ impl Server {
             engine: engine.clone(),
             base_url: base_url(public.as_deref(), &listener),
             extractor: config.extraction.as_ref().map(Extractor::new).map(Arc::new),
+            quota: limits.tenant_stored_mib.map(Quota::new).map(Arc::new),
         };
         let notifier = Notifier::new(&config.notify, &engine, context.base_url.clone());
         let notifier = notifier.map_err(|error| {
@@ -180,7 +186,7 @@ impl Server {
             mcp: McpService::new(
                 context.clone(),
                 forms(config, key),
-                body,
+                limits,
                 stop.clone(),
                 mcp_endpoint,
             ),
@@ -274,8 +280,12 @@ fn router(site: Arc<Site>) -> Router {
         .merge(pages::router())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(Arc::clone(&site), limits::admit))
         .layer(from_fn_with_state(Arc::clone(&site), auth::authenticate))
-        .layer(from_fn_with_state(Arc::clone(&site), limits::enforce))
+        .layer(from_fn_with_state(
+            Arc::clone(&site),
+            limits::enforce_timeout,
+        ))
         .layer(CatchPanicLayer::custom(handler_panicked))
         .layer(from_fn(trace::observe))
         .with_state(site)

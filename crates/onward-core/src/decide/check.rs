@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::command::StepSpec;
 use crate::id::StepId;
 use crate::policy::{
-    MAX_INSTRUCTIONS, MAX_JSON_DEPTH, MAX_MAX_ATTEMPTS, MAX_REMARK, MAX_RESULT_BYTES, MAX_SUMMARY,
-    MAX_THRESHOLD, MAX_TITLE, MIN_THRESHOLD,
+    MAX_INSTRUCTIONS, MAX_JSON_DEPTH, MAX_JSON_VALUES, MAX_MAX_ATTEMPTS, MAX_REMARK,
+    MAX_RESULT_BYTES, MAX_SUMMARY, MAX_THRESHOLD, MAX_TITLE, MIN_THRESHOLD,
 };
 use crate::refusal::{Issue, Refusal};
 use crate::step::StepResult;
@@ -153,12 +153,18 @@ impl Check {
         self.size(path, value, MAX_RESULT_BYTES);
     }
 
-    /// A value with at most `max` bytes as JSON and at most [`MAX_JSON_DEPTH`] levels.
+    /// A value with at most `max` bytes as JSON, [`MAX_JSON_DEPTH`] levels and [`MAX_JSON_VALUES`]
+    /// values.
     pub(super) fn size(&mut self, path: &str, value: &Value, max: usize) {
         if is_deeper_than(value, MAX_JSON_DEPTH) {
             let message = format!("must have at most {MAX_JSON_DEPTH} levels of nesting");
             self.issue(path, message);
             return;
+        }
+        let values = json_values(value);
+        if values > MAX_JSON_VALUES {
+            let message = format!("has {values} values, at most {MAX_JSON_VALUES} are allowed");
+            self.issue(path, message);
         }
         let size = json_size(value);
         if size > max {
@@ -176,6 +182,15 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
         Value::Array(entries) => entries.iter().any(|entry| is_deeper_than(entry, inner)),
         Value::Object(entries) => entries.values().any(|entry| is_deeper_than(entry, inner)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// The number of values in a value, with itself.
+fn json_values(value: &Value) -> usize {
+    match value {
+        Value::Array(entries) => entries.iter().map(json_values).sum::<usize>() + 1,
+        Value::Object(entries) => entries.values().map(json_values).sum::<usize>() + 1,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
     }
 }
 

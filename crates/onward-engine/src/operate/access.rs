@@ -279,6 +279,15 @@ impl Engine {
         tenant.await
     }
 
+    /// The bytes of all texts of the caller's tenant. Reads the size of each.
+    pub async fn stored_bytes(&self, caller: &Caller) -> Result<u64, Error> {
+        caller.allow(Permission::Read)?;
+        let bytes = self.store.read(&caller.tenant, |tx| {
+            Box::pin(async { Tenants(tx).stored_bytes().await })
+        });
+        Ok(bytes.await?)
+    }
+
     /// All tenants. For the server's operator.
     pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
         let no_tenant = Arc::from("");

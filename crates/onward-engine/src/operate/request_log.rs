@@ -21,6 +21,10 @@ const MAX_TEXT_CHARS: usize = 500;
 const MAX_DEPTH: usize = 5;
 /// Longer lists are cut.
 const MAX_LIST_ITEMS: usize = 10;
+/// Objects with more fields are cut.
+const MAX_FIELDS: usize = 50;
+/// Longer names of fields are cut.
+const MAX_KEY_CHARS: usize = 100;
 
 /// A completed request.
 #[derive(Debug, Clone)]
@@ -114,7 +118,7 @@ fn truncate_to_depth(value: &Value, depth: usize, is_secret: bool) -> Value {
             Value::Array(kept)
         }
         Value::Object(object) => {
-            let cut = object.iter().map(|(key, value)| {
+            let cut = object.iter().take(MAX_FIELDS).map(|(key, value)| {
                 let value = match key.as_str() {
                     "claimToken" => Value::from("[token]"),
                     key => {
@@ -122,9 +126,15 @@ fn truncate_to_depth(value: &Value, depth: usize, is_secret: bool) -> Value {
                         truncate_to_depth(value, depth - 1, is_secret)
                     }
                 };
-                (storable(key), value)
+                let key: String = key.chars().take(MAX_KEY_CHARS).collect();
+                (storable(&key), value)
             });
-            Value::Object(cut.collect::<Map<String, Value>>())
+            let mut kept = cut.collect::<Map<String, Value>>();
+            if object.len() > MAX_FIELDS {
+                let more = Value::from(object.len() - MAX_FIELDS);
+                kept.insert("...more".to_owned(), more);
+            }
+            Value::Object(kept)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }

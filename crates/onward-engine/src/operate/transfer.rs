@@ -4,6 +4,7 @@
 
 mod attachments;
 mod document;
+mod stream;
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use onward_core::transition::Due;
 use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 use onward_store::{
     Artifact, Artifacts, AuditTrail, Author, Entry, Extraction, Extractions, Facts, Feedback,
-    Imports, LogLine, Output, Outputs, Plans, Skills, Tenants, UserFeedback, WholePlan, codec,
+    Imports, LogLine, Output, Outputs, Plans, Sheet, Skills, Tenants, UserFeedback, WholePlan,
+    codec,
 };
 use serde_json::{Value, json};
 
@@ -57,17 +59,33 @@ pub struct FullPlan {
 impl Engine {
     /// Loads a plan with all its data.
     pub async fn full_plan(&self, caller: &Caller, plan: PlanId) -> Result<FullPlan, Error> {
+        self.full_plan_within(caller, plan, u64::MAX).await
+    }
+
+    /// Loads a plan with all its data, unless its texts have more than `max_bytes` bytes.
+    pub async fn full_plan_within(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        max_bytes: u64,
+    ) -> Result<FullPlan, Error> {
         caller.allow(Permission::Read)?;
         let full_plan = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
+                if max_bytes < u64::MAX {
+                    let bytes = Plans(tx).plan_bytes(plan).await?;
+                    if bytes > max_bytes {
+                        return Err(too_large(bytes, max_bytes));
+                    }
+                }
                 let rows = Plans(tx).whole_plan(plan).await?;
                 let rows = rows.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 Ok::<FullPlan, Error>(FullPlan {
                     plan: rows,
                     events: AuditTrail(tx).whole_trail(plan).await?,
-                    artifacts: Artifacts(tx).artifacts_of(plan, MAX_OBJECTS).await?,
-                    extractions: Extractions(tx).extractions_of(plan, MAX_OBJECTS).await?,
-                    outputs: Outputs(tx).outputs_of(plan, MAX_OBJECTS).await?,
+                    artifacts: Artifacts(tx).artifacts_of(plan, MAX_OBJECTS, 0).await?,
+                    extractions: Extractions(tx).extractions_of(plan, MAX_OBJECTS, 0).await?,
+                    outputs: Outputs(tx).outputs_of(plan, MAX_OBJECTS, 0).await?,
                     skills: Skills(tx).skills_of(plan, MAX_OBJECTS).await?,
                     feedback: UserFeedback(tx).feedback_of(plan, MAX_OBJECTS).await?,
                 })
@@ -79,26 +97,11 @@ impl Engine {
     /// Exports a plan as a JSON document.
     pub async fn export(&self, caller: &Caller, plan: PlanId) -> Result<Value, Error> {
         let full_plan = self.full_plan(caller, plan).await?;
-        let sheet = &full_plan.plan.sheet;
-        let head = &sheet.head;
         Ok(json!({
             "format": FORMAT,
             "version": VERSION,
             "exportedAt": self.now().to_string(),
-            "plan": {
-                "planId": head.id.to_string(),
-                "name": sheet.brief.name,
-                "researchQuestion": sheet.brief.research_question,
-                "planDesignRationale": sheet.brief.design_rationale,
-                "outputFormattingNotes": sheet.brief.output_formatting_notes,
-                "status": head.status().as_str(),
-                "progress": head.counts.progress(),
-                "onStall": head.on_stall.as_str(),
-                "stallThresholdMs": head.stall_threshold.map(|span| span.as_millis() as u64),
-                "createdAt": sheet.created_at.to_string(),
-                "updatedAt": sheet.updated_at.to_string(),
-                "eventCount": head.seq,
-            },
+            "plan": head(&full_plan.plan.sheet),
             "steps": full_plan.plan.steps.iter().map(step).collect::<Vec<_>>(),
             "branches": full_plan.plan.branches.iter().map(branch).collect::<Vec<_>>(),
             "events": full_plan.events.iter().map(event).collect::<Vec<_>>(),
@@ -195,6 +198,31 @@ fn check_matches(document: &Value, plan: &Plan) -> Result<(), Error> {
 fn stalls(plan: &Plan) -> Vec<Option<Timestamp>> {
     let stalls_at = |step: &Step| step.stalls_at(plan.head().stall_threshold);
     plan.steps().iter().map(stalls_at).collect()
+}
+
+fn too_large(bytes: u64, max_bytes: u64) -> Error {
+    Error::Conflict {
+        message: format!("the plan has {bytes} bytes of texts; at most {max_bytes} are loaded"),
+        hint: "export the plan as JSON, or read its steps one by one",
+    }
+}
+
+fn head(sheet: &Sheet) -> Value {
+    let head = &sheet.head;
+    json!({
+        "planId": head.id.to_string(),
+        "name": sheet.brief.name,
+        "researchQuestion": sheet.brief.research_question,
+        "planDesignRationale": sheet.brief.design_rationale,
+        "outputFormattingNotes": sheet.brief.output_formatting_notes,
+        "status": head.status().as_str(),
+        "progress": head.counts.progress(),
+        "onStall": head.on_stall.as_str(),
+        "stallThresholdMs": head.stall_threshold.map(|span| span.as_millis() as u64),
+        "createdAt": sheet.created_at.to_string(),
+        "updatedAt": sheet.updated_at.to_string(),
+        "eventCount": head.seq,
+    })
 }
 
 fn step(step: &Step) -> Value {

@@ -20,8 +20,12 @@ pub struct AuditEntry {
     pub details: Value,
 }
 
+/// Bytes of details in a page, unless its first entry alone is larger.
+const MAX_PAGE_BYTES: u64 = 1024 * 1024;
+
 impl Engine {
-    /// Entries after a sequence number, oldest first.
+    /// Entries after a sequence number, oldest first. A page with long details is shorter than
+    /// `limit`; only a page after the last entry is empty.
     pub async fn audit_trail(
         &self,
         caller: &Caller,
@@ -29,12 +33,29 @@ impl Engine {
         after: u64,
         limit: u32,
     ) -> Result<Vec<AuditEntry>, Error> {
+        self.audit_page(caller, plan, after, limit, MAX_PAGE_BYTES)
+            .await
+    }
+
+    /// Like [`audit_trail`](Self::audit_trail), with another size of a page.
+    pub async fn audit_page(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        after: u64,
+        limit: u32,
+        max_bytes: u64,
+    ) -> Result<Vec<AuditEntry>, Error> {
         caller.allow(Permission::Read)?;
         let entries = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
                 let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                Ok::<_, Error>(AuditTrail(tx).trail(plan, after, limit).await?)
+                Ok::<_, Error>(
+                    AuditTrail(tx)
+                        .trail_page(plan, after, limit, max_bytes)
+                        .await?,
+                )
             })
         });
         Ok(entries.await?.into_iter().map(audit_entry).collect())
@@ -58,7 +79,9 @@ impl Engine {
         recent.await
     }
 
-    /// Entries up to and including a sequence number, newest first, optionally of one event type.
+    /// Entries up to and including a sequence number, newest first, optionally of one event type,
+    /// and the sequence number of the next older one. A page with long details is shorter than
+    /// `limit`.
     pub async fn audit_trail_backwards(
         &self,
         caller: &Caller,
@@ -66,20 +89,27 @@ impl Engine {
         from: Option<u64>,
         name: Option<String>,
         limit: u32,
-    ) -> Result<Vec<AuditEntry>, Error> {
+        max_bytes: u64,
+    ) -> Result<(Vec<AuditEntry>, Option<u64>), Error> {
         caller.allow(Permission::Read)?;
-        let entries = self.store.read(&caller.tenant, move |tx| {
+        let page = self.store.read(&caller.tenant, move |tx| {
             let name = name.clone();
             Box::pin(async move {
                 let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                let from = from.unwrap_or(u64::MAX);
+                let (from, name) = (from.unwrap_or(u64::MAX), name.as_deref());
                 let mut trail = AuditTrail(tx);
-                let entries = trail.trail_back(plan, from, name.as_deref(), limit);
-                Ok::<_, Error>(entries.await?)
+                let entries = trail.trail_back(plan, from, name, limit, max_bytes).await?;
+                let older = entries.last().and_then(|last| last.seq.checked_sub(1));
+                let next = match older {
+                    Some(older) => trail.trail_back(plan, older, name, 1, 1).await?,
+                    None => Vec::new(),
+                };
+                Ok::<_, Error>((entries, next.first().map(|entry| entry.seq)))
             })
         });
-        Ok(entries.await?.into_iter().map(audit_entry).collect())
+        let (entries, next) = page.await?;
+        Ok((entries.into_iter().map(audit_entry).collect(), next))
     }
 }
 

@@ -100,7 +100,7 @@ impl Engine {
             Box::pin(async move {
                 let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                Ok::<_, Error>(Extractions(tx).extractions_of(plan, limit).await?)
+                Ok::<_, Error>(Extractions(tx).extractions_of(plan, limit, 0).await?)
             })
         });
         found.await

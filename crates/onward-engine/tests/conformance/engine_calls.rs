@@ -3,7 +3,9 @@
 //! call with the ids of another tenant.
 
 use std::fmt::Debug;
+use std::fs::File;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use onward_core::command::{CreatePlan, Modification, ModifyPlan, ReportSkill, StepSpec};
 use onward_core::event::{Decision, ProgressSource};
@@ -20,6 +22,7 @@ use onward_engine::skill::SkillQuery;
 use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
 use onward_engine::tool_calls::{Approval, CallRef, Change, InitialState, NewCall};
 use onward_engine::{CallKey, Caller, Engine, Error, TextId};
+use onward_testbed::TestDir;
 
 use crate::operations::submission_without_token;
 use crate::research::{deliverable, finding};
@@ -382,7 +385,17 @@ pub(crate) fn read_calls() -> Vec<Call> {
         call!("recent_events", [Read], |e, c, ids| e
             .recent_events(&c, ids.plan, 9)),
         call!("audit_trail_backwards", [Read], |e, c, ids| e
-            .audit_trail_backwards(&c, ids.plan, None, None, 9)),
+            .audit_trail_backwards(&c, ids.plan, None, None, 9, 1_000)),
+        call!("audit_page", [Read], |e, c, ids| e
+            .audit_page(&c, ids.plan, 0, 9, 1_000)),
+        call!("full_plan_within", [Read], |e, c, ids| e
+            .full_plan_within(&c, ids.plan, 1_000_000)),
+        call!("export_to", [Read], |e, c, ids| {
+            let directory = TestDir::new("export");
+            let file = File::create(directory.join("plan.json"));
+            let file = Arc::new(file.expect("file created"));
+            async move { e.export_to(&c, ids.plan, file).await }
+        }),
         call!("find_plan", [Read], |e, c, ids| {
             let id = ids.plan.to_string();
             async move { e.find_plan(&c, &id).await }
@@ -408,6 +421,7 @@ pub(crate) fn list_calls() -> Vec<Call> {
     vec![
         call!("list_plans", [Read], |e, c, ids| e
             .list_plans(&c, all_plans())),
+        call!("stored_bytes", [Read], |e, c, ids| e.stored_bytes(&c)),
         call!("count_plans", [Read], |e, c, ids| e.count_plans(&c)),
         call!("list_skills", [Read], |e, c, ids| {
             e.list_skills(&c, SkillQuery::default())

@@ -1,5 +1,7 @@
 //! Export and import: into the same database, another tenant and the other backend.
 
+use std::fs::File;
+use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::PlanId;
@@ -9,8 +11,9 @@ use onward_core::policy::OnStall;
 use onward_core::skill::SkillStatus;
 use onward_engine::feedback::NewFeedback;
 use onward_engine::next_step::{AssignedStep, NextStep};
+use onward_engine::research::NewArtifact;
 use onward_engine::submit::Submission;
-use onward_testbed::Backend;
+use onward_testbed::{Backend, TestDir};
 use serde_json::{Map, Value};
 
 use crate::database::Isolation;
@@ -18,6 +21,7 @@ use crate::harness::Harness;
 use crate::on_both_databases;
 use crate::operations::{code, document, error, invalid_path, submission_for};
 use crate::random_walk::RandomWalk;
+use crate::research::finding;
 
 /// A plan after a random walk of 30 calls.
 async fn walked_plan(harness: &Harness, seed: &str) -> PlanId {
@@ -43,6 +47,51 @@ async fn an_imported_plan_equals_the_exported_one(harness: &Harness) {
         let line = &harness.engine.tenant_log(&harness.me, 1).await.unwrap()[0];
         assert_eq!(line.action, "plan_imported");
     }
+}
+
+/// A document that was written to a file in parts.
+async fn document_in_parts(harness: &Harness, plan: PlanId) -> Value {
+    let directory = TestDir::new("export in parts");
+    let path = directory.join("plan.json");
+    let file = File::create(&path).unwrap();
+    let exported = harness.engine.export_to(&harness.me, plan, Arc::new(file));
+    exported.await.unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut document: Value = serde_json::from_str(&text).unwrap();
+    document.as_object_mut().unwrap().remove("exportedAt");
+    document
+}
+
+async fn an_export_in_parts_equals_the_whole_document(harness: &Harness) {
+    let walked = walked_plan(harness, "in parts").await;
+    let plan = harness.plan(20).await;
+    for index in 0..20 {
+        let step = harness.claim(plan.id).await;
+        harness
+            .submit(submission_for(&step, &format!("result {index}")))
+            .await
+            .unwrap();
+        let finding = NewArtifact {
+            plan: Some(plan.id),
+            ..finding(&format!("finding {index}"), "text")
+        };
+        harness.store(finding).await;
+    }
+    for plan in [walked, plan.id] {
+        let whole = document(&harness.engine, &harness.me, plan).await;
+        assert_eq!(document_in_parts(harness, plan).await, whole);
+    }
+}
+
+async fn loads_no_plan_above_the_limit(harness: &Harness) {
+    let plan = harness.plan(2).await.id;
+    let load = |max_bytes| {
+        harness
+            .engine
+            .full_plan_within(&harness.me, plan, max_bytes)
+    };
+    assert_eq!(code(load(10).await), "conflict");
+    assert!(load(1_000_000).await.is_ok());
 }
 
 async fn a_plan_round_trips_through_the_other_backend(harness: &Harness) {
@@ -374,6 +423,8 @@ on_both_databases![
     imports_a_document_without_skills_and_feedback,
     rejects_skills_and_feedback_that_contradict_the_audit_trail,
     an_imported_plan_equals_the_exported_one,
+    an_export_in_parts_equals_the_whole_document,
+    loads_no_plan_above_the_limit,
     a_plan_round_trips_through_the_other_backend,
     an_imported_plan_continues_where_it_was_exported,
     a_document_contains_no_claim_tokens,

@@ -8,7 +8,7 @@ use onward_engine::list::{PlanPage, PlanQuery};
 
 use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::operations::code;
+use crate::operations::{code, submission_for};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -48,6 +48,60 @@ async fn all(harness: &Harness, query: PlanQuery) -> Vec<PlanId> {
         assert!(found.len() < 100, "pagination does not end");
         let Some(next) = page.next else { return found };
         cursor = Some(next);
+    }
+}
+
+async fn limits_pages_of_the_audit_trail_by_bytes(harness: &Harness) {
+    let plan = harness.plan(6).await.id;
+    for _ in 0..6 {
+        let step = harness.claim(plan).await;
+        let summary = "s".repeat(10_000);
+        harness
+            .submit(submission_for(&step, &summary))
+            .await
+            .unwrap();
+    }
+    let whole = harness.engine.audit_trail(&harness.me, plan, 0, 1_000);
+    let whole = whole.await.unwrap();
+    let whole: Vec<u64> = whole.iter().map(|event| event.entry.seq).collect();
+    assert!(whole.len() > 12, "{whole:?}");
+    let mut read = Vec::new();
+    loop {
+        let after = read.last().copied().unwrap_or(0);
+        let page = harness
+            .engine
+            .audit_page(&harness.me, plan, after, 1_000, 15_000);
+        let page = page.await.unwrap();
+        if page.is_empty() {
+            break;
+        }
+        let bytes = page.iter().map(|event| event.details.to_string().len());
+        assert!(bytes.sum::<usize>() < 26_000);
+        read.extend(page.iter().map(|event| event.entry.seq));
+    }
+    assert_eq!(read, whole);
+    for name in [None, Some("step_completed".to_owned())] {
+        let (mut backwards, mut from) = (Vec::new(), None);
+        loop {
+            let page = harness.engine.audit_trail_backwards(
+                &harness.me,
+                plan,
+                from,
+                name.clone(),
+                1_000,
+                15_000,
+            );
+            let (page, next) = page.await.unwrap();
+            assert!(page.len() < 12, "{}", page.len());
+            backwards.extend(page.iter().map(|event| event.entry.seq));
+            let Some(next) = next else { break };
+            from = Some(next);
+        }
+        backwards.reverse();
+        match name {
+            None => assert_eq!(backwards, whole),
+            Some(_) => assert_eq!(backwards.len(), 6),
+        }
     }
 }
 
@@ -318,6 +372,7 @@ async fn six_characters_distinguish_the_steps_of_a_plan(harness: &Harness) {
 }
 
 on_both_databases![
+    limits_pages_of_the_audit_trail_by_bytes,
     six_characters_distinguish_the_steps_of_a_plan,
     lists_plans_by_last_change_newest_first,
     pages_have_no_gaps_and_no_duplicates,

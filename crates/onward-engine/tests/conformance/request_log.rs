@@ -219,6 +219,18 @@ async fn an_unavailable_database_fails_no_request_and_does_not_block_close(harne
     );
 }
 
+async fn truncates_objects_with_many_fields(harness: &Harness) {
+    let engine = harness.another_engine().await;
+    let fields = (0..10_000).map(|number| (format!("{number}{}", "x".repeat(1_000)), json!(1)));
+    let request = Value::Object(fields.collect());
+    engine.log_request(&harness.me, call("wide", request));
+    engine.close().await;
+    let calls = harness.engine.logged_requests(&harness.me, 1).await;
+    let request = calls.unwrap()[0].request.clone();
+    assert_eq!(request["...more"], 9_950);
+    assert!(request.to_string().len() < 10_000);
+}
+
 async fn logs_requests_of_viewers(harness: &Harness) {
     let engine = harness.another_engine().await;
     engine.log_request(
@@ -242,4 +254,5 @@ on_both_databases![
     truncates_long_and_deeply_nested_values_and_redacts_tokens,
     an_unavailable_database_fails_no_request_and_does_not_block_close,
     logs_requests_of_viewers,
+    truncates_objects_with_many_fields,
 ];

@@ -139,6 +139,24 @@ impl Plans<'_> {
         }))
     }
 
+    /// Steps after a position, with their results.
+    pub async fn steps_page(
+        &mut self,
+        id: PlanId,
+        behind: u32,
+        limit: u32,
+    ) -> Result<Vec<Step>, Error> {
+        let params = params![id.as_uuid(), behind, limit];
+        step::steps(self.0.rows(Query::StepsPage, params).await?)
+    }
+
+    /// The bytes of the texts of a plan: its audit trail, artifacts and outputs.
+    pub async fn plan_bytes(&mut self, id: PlanId) -> Result<u64, Error> {
+        let rows = self.0.rows(Query::PlanBytes, params![id.as_uuid()]).await?;
+        let bytes = first(Some(rows), |row| row.cells("plans").u64("bytes"))?;
+        Ok(bytes.unwrap_or(0))
+    }
+
     /// Deletes a plan with its steps, branches, audit trail, outputs, feedback, notifications and
     /// ended skill executions. Its artifacts and running skill executions remain, without a plan.
     pub fn delete_plan(&mut self, id: PlanId) {

@@ -44,32 +44,40 @@ impl AuditTrail<'_> {
         }
     }
 
-    /// The latest entries, newest first.
-    pub async fn latest(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Entry>, Error> {
-        let params = params![plan.as_uuid(), i64::MAX, limit];
-        let rows = self.0.rows(Query::EventsLatest, params).await?;
+    /// Entries after a sequence number, oldest first: those before the last one have fewer than
+    /// `max_bytes` bytes of details.
+    pub async fn trail_page(
+        &mut self,
+        plan: PlanId,
+        behind: u64,
+        limit: u32,
+        max_bytes: u64,
+    ) -> Result<Vec<Entry>, Error> {
+        let params = params![plan.as_uuid(), behind, limit, max_bytes];
+        let rows = self.0.rows(Query::EventsPage, params).await?;
         rows.into_iter().map(event::entry).collect()
     }
 
-    /// Entries up to a sequence number, newest first; only those with the given name, if any.
+    /// Entries up to a sequence number, newest first, limited like [`trail_page`](Self::trail_page);
+    /// only those with the given name, if any.
     pub async fn trail_back(
         &mut self,
         plan: PlanId,
         from: u64,
         name: Option<&str>,
         limit: u32,
+        max_bytes: u64,
     ) -> Result<Vec<Entry>, Error> {
         let from = i64::try_from(from).unwrap_or(i64::MAX);
         let plan = plan.as_uuid();
         let rows = match name {
             Some(name) => {
-                let params = params![plan, from, limit, name];
+                let params = params![plan, from, limit, max_bytes, name];
                 self.0.rows(Query::EventsLatestNamed, params).await?
             }
             None => {
-                self.0
-                    .rows(Query::EventsLatest, params![plan, from, limit])
-                    .await?
+                let params = params![plan, from, limit, max_bytes];
+                self.0.rows(Query::EventsLatest, params).await?
             }
         };
         rows.into_iter().map(event::entry).collect()

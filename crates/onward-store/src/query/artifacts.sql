@@ -14,7 +14,7 @@ FROM artifacts WHERE tenant_id = $1 AND artifact_id = $2;
 
 -- name: artifacts_of_plan
 SELECT {artifact} FROM artifacts
-WHERE tenant_id = $1 AND plan_id = $2 ORDER BY created_at, artifact_id LIMIT $3;
+WHERE tenant_id = $1 AND plan_id = $2 ORDER BY created_at, artifact_id LIMIT $3 OFFSET $4;
 
 -- name: artifacts_page
 SELECT {artifact} FROM artifacts

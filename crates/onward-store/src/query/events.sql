@@ -12,6 +12,19 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 SELECT {event} FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND seq > $3 ORDER BY seq LIMIT $4;
 
+-- name: events_page
+-- A page of limited size: an entry belongs to it if the entries before it have fewer bytes than `$5`.
+-- Only the sizes are summed, so the details of later entries are not read.
+SELECT {event} FROM events
+WHERE tenant_id = $1 AND plan_id = $2 AND seq > $3 AND seq <= (
+    SELECT max(seq) FROM (
+        SELECT seq, sum(size) OVER (ORDER BY seq) - size AS bytes_before FROM (
+            SELECT sized.seq, octet_length(sized.details) AS size FROM events AS sized
+            WHERE sized.tenant_id = $1 AND sized.plan_id = $2 AND sized.seq > $3
+            ORDER BY sized.seq LIMIT $4) AS page) AS summed
+    WHERE bytes_before < CAST($5 AS bigint))
+ORDER BY seq;
+
 -- name: trail_of_plan
 -- The whole audit trail if it is within the limits, and the due time of the plan. One statement, so
 -- that both come from the same snapshot.
@@ -36,13 +49,29 @@ FROM (SELECT plans.plan_id FROM steps
 ORDER BY seq;
 
 -- name: events_latest
+-- A page of limited size, like `events_page`.
 SELECT {event} FROM events
-WHERE tenant_id = $1 AND plan_id = $2 AND seq <= $3 ORDER BY seq DESC LIMIT $4;
+WHERE tenant_id = $1 AND plan_id = $2 AND seq <= $3 AND seq >= (
+    SELECT min(seq) FROM (
+        SELECT seq, sum(size) OVER (ORDER BY seq DESC) - size AS bytes_before FROM (
+            SELECT sized.seq, octet_length(sized.details) AS size FROM events AS sized
+            WHERE sized.tenant_id = $1 AND sized.plan_id = $2 AND sized.seq <= $3
+            ORDER BY sized.seq DESC LIMIT $4) AS page) AS summed
+    WHERE bytes_before < CAST($5 AS bigint))
+ORDER BY seq DESC;
 
 -- name: events_latest_named
--- Scans the audit trail of the plan, like `events_of_reviews`.
+-- The same for events of one type. Scans the audit trail of the plan, like `events_of_reviews`.
 SELECT {event} FROM events
-WHERE tenant_id = $1 AND plan_id = $2 AND seq <= $3 AND name = $5 ORDER BY seq DESC LIMIT $4;
+WHERE tenant_id = $1 AND plan_id = $2 AND seq <= $3 AND name = $6 AND seq >= (
+    SELECT min(seq) FROM (
+        SELECT seq, sum(size) OVER (ORDER BY seq DESC) - size AS bytes_before FROM (
+            SELECT sized.seq, octet_length(sized.details) AS size FROM events AS sized
+            WHERE sized.tenant_id = $1 AND sized.plan_id = $2 AND sized.seq <= $3
+                AND sized.name = $6
+            ORDER BY sized.seq DESC LIMIT $4) AS page) AS summed
+    WHERE bytes_before < CAST($5 AS bigint))
+ORDER BY seq DESC;
 
 -- name: events_delete (sqlite)
 -- Differs because a trigger of SQLite rejects the deletion while the plan exists.

@@ -33,4 +33,4 @@ DELETE FROM extractions WHERE tenant_id = $1 AND artifact_id IS NULL AND created
 SELECT {extraction} FROM artifacts
     JOIN extractions ON extractions.tenant_id = $1 AND extractions.artifact_id = artifacts.artifact_id
 WHERE artifacts.tenant_id = $1 AND artifacts.plan_id = $2
-ORDER BY extractions.created_at, extractions.extraction_id LIMIT $3;
+ORDER BY extractions.created_at, extractions.extraction_id LIMIT $3 OFFSET $4;

@@ -26,7 +26,7 @@ WHERE tenant_id = $1 AND plan_id = $2 AND title = $3;
 
 -- name: outputs_of_plan
 SELECT {output} FROM outputs
-WHERE tenant_id = $1 AND plan_id = $2 ORDER BY created_at, title, version LIMIT $3;
+WHERE tenant_id = $1 AND plan_id = $2 ORDER BY created_at, title, version LIMIT $3 OFFSET $4;
 
 -- name: outputs_page
 SELECT {output} FROM outputs

@@ -150,3 +150,12 @@ VALUES ($1, $2, $3, $4, $5);
 
 -- name: idempotency_keys_delete
 DELETE FROM idempotency_keys WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: plan_bytes
+-- Of the texts that a plan contains. Sizes are read without the texts.
+SELECT CAST(coalesce((SELECT sum(octet_length(details)) FROM events
+        WHERE tenant_id = $1 AND plan_id = $2), 0)
+    + coalesce((SELECT sum(octet_length(content)) FROM artifacts
+        WHERE tenant_id = $1 AND plan_id = $2), 0)
+    + coalesce((SELECT sum(octet_length(content)) FROM outputs
+        WHERE tenant_id = $1 AND plan_id = $2), 0) AS bigint) AS bytes;

@@ -52,6 +52,10 @@ ORDER BY step_order;
 -- name: steps_all
 SELECT {step} FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
 
+-- name: steps_page
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 ORDER BY step_order LIMIT $4;
+
 -- name: steps_derived
 -- Derived columns of each step.
 SELECT step_id, open_dependencies, stalls_at, ended_commit FROM steps

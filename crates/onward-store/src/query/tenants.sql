@@ -25,3 +25,12 @@ VALUES ($1, $2, $3, $4, $5, $6);
 -- name: tenant_log_latest
 SELECT entry_id, at, actor, action, details FROM tenant_log
 WHERE tenant_id = $1 ORDER BY at DESC, entry_id DESC LIMIT $2;
+
+-- name: tenant_bytes
+-- Of all texts of a tenant. Sizes are read without the texts.
+SELECT CAST(coalesce((SELECT sum(octet_length(details)) FROM events WHERE tenant_id = $1), 0)
+    + coalesce((SELECT sum(octet_length(content)) FROM artifacts WHERE tenant_id = $1), 0)
+    + coalesce((SELECT sum(octet_length(content)) FROM outputs WHERE tenant_id = $1), 0)
+    + coalesce((SELECT sum(octet_length(data)) FROM extractions WHERE tenant_id = $1), 0)
+    + coalesce((SELECT sum(octet_length(request) + octet_length(response)) FROM tool_calls
+        WHERE tenant_id = $1), 0) AS bigint) AS bytes;

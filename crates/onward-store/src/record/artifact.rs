@@ -116,11 +116,14 @@ impl Artifacts<'_> {
     }
 
     /// Artifacts of a plan, oldest first.
-    pub async fn artifacts_of(&mut self, id: PlanId, limit: u32) -> Result<Vec<Artifact>, Error> {
-        let rows = self
-            .0
-            .rows(Query::ArtifactsOfPlan, params![id.as_uuid(), limit])
-            .await?;
+    pub async fn artifacts_of(
+        &mut self,
+        id: PlanId,
+        limit: u32,
+        offset: u32,
+    ) -> Result<Vec<Artifact>, Error> {
+        let params = params![id.as_uuid(), limit, offset];
+        let rows = self.0.rows(Query::ArtifactsOfPlan, params).await?;
         rows.into_iter().map(artifact).collect()
     }
 }

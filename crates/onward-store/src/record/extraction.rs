@@ -120,8 +120,9 @@ impl Extractions<'_> {
         &mut self,
         plan: PlanId,
         limit: u32,
+        offset: u32,
     ) -> Result<Vec<Extraction>, Error> {
-        let params = params![plan.as_uuid(), limit];
+        let params = params![plan.as_uuid(), limit, offset];
         let rows = self.0.rows(Query::ExtractionsOfPlan, params).await?;
         rows.into_iter().map(extraction).collect()
     }

@@ -103,8 +103,13 @@ impl Outputs<'_> {
     }
 
     /// All versions of all outputs of a plan, oldest first.
-    pub async fn outputs_of(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Output>, Error> {
-        let params = params![plan.as_uuid(), limit];
+    pub async fn outputs_of(
+        &mut self,
+        plan: PlanId,
+        limit: u32,
+        offset: u32,
+    ) -> Result<Vec<Output>, Error> {
+        let params = params![plan.as_uuid(), limit, offset];
         let rows = self.0.rows(Query::OutputsOfPlan, params).await?;
         rows.into_iter().map(output).collect()
     }

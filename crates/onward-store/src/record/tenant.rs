@@ -98,6 +98,13 @@ impl Tenants<'_> {
         self.0.queue(Statement::new(Query::TenantLogInsert, params));
     }
 
+    /// The bytes of all texts of the tenant.
+    pub async fn stored_bytes(&mut self) -> Result<u64, Error> {
+        let rows = self.0.rows(Query::TenantBytes, params![]).await?;
+        let bytes = first(Some(rows), |row| row.cells("tenants").u64("bytes"))?;
+        Ok(bytes.unwrap_or(0))
+    }
+
     /// The latest entries of the tenant log, newest first.
     pub async fn log_lines(&mut self, limit: u32) -> Result<Vec<LogLine>, Error> {
         let rows = self.0.rows(Query::TenantLogLatest, params![limit]).await?;

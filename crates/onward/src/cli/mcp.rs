@@ -72,6 +72,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
                 .as_ref()
                 .map(Extractor::new)
                 .map(Arc::new),
+            quota: None,
         },
         tool_set,
         resolve_caller: Arc::new(move |_| Some(caller.clone())),

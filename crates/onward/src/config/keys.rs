@@ -184,6 +184,9 @@ tables! {
         request_seconds: u32 = key(LIMIT, Fixed("30"), Project, "timeout of a request");
         requests: u32 = key(LIMIT, Fixed("512"), Project, "concurrent requests");
         streams: u32 = key(LIMIT, Fixed("2000"), Project, "concurrent streams");
+        sessions: u32 = key(LIMIT, Fixed("5000"), Project, "MCP sessions");
+        tenant_stored_mib: Option<u32> = key(LIMIT, Unset("none"), Project, "MiB of stored texts of one tenant")
+            .example("10000");
     }
 }
 

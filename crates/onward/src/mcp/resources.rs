@@ -36,8 +36,11 @@ const MARKDOWN: &str = "text/markdown";
 
 /// Plans in the resource list and in `onward://plans`.
 const MAX_PLANS: u32 = 100;
-/// Audit events read per query.
-const AUDIT_PAGE: u32 = 1_000;
+/// Events and bytes of an audit trail; the API returns the rest in pages.
+const AUDIT_EVENTS: u32 = 10_000;
+const AUDIT_BYTES: u64 = 512 * 1024;
+/// Bytes of a plan that is rendered as Markdown.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A parsed resource URI.
 enum ResourceUri {
@@ -238,7 +241,7 @@ pub(super) async fn read(
         }
         ResourceUri::Profile => (json(&Profile::new(caller))?, JSON),
         ResourceUri::Plan(plan) => {
-            let whole = engine.full_plan(caller, plan).await;
+            let whole = engine.full_plan_within(caller, plan, MAX_BYTES).await;
             let plan = markdown::plan(&whole.map_err(protocol_error)?);
             // The first line is the plan's title.
             let (title, rest) = plan.split_once('\n').unwrap_or((&plan, ""));
@@ -262,22 +265,14 @@ pub(super) async fn read(
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
+/// The audit trail up to the size of a resource.
 async fn audit(engine: &Engine, caller: &Caller, plan: PlanId) -> Result<Audit, ErrorData> {
-    let mut events = Vec::new();
-    loop {
-        let after = events.last().map_or(0, seq);
-        let page = engine.audit_trail(caller, plan, after, AUDIT_PAGE);
-        let page = page.await.map_err(protocol_error)?;
-        let is_last = page.len() < usize::try_from(AUDIT_PAGE).unwrap_or(usize::MAX);
-        events.extend(page);
-        if is_last {
-            return Ok(Audit::new(plan, events));
-        }
-    }
-}
-
-fn seq(event: &onward_engine::audit::AuditEntry) -> u64 {
-    event.entry.seq
+    let page = engine.audit_page(caller, plan, 0, AUDIT_EVENTS, AUDIT_BYTES);
+    let events = page.await.map_err(protocol_error)?;
+    let last = events.last().map_or(0, |event| event.entry.seq);
+    let more = engine.audit_page(caller, plan, last, 1, 1).await;
+    let is_truncated = !more.map_err(protocol_error)?.is_empty();
+    Ok(Audit::new(plan, events).truncated(is_truncated))
 }
 
 fn active() -> PlanQuery {

@@ -167,6 +167,7 @@ async fn connect<C: ClientHandler>(
             engine: engine.clone(),
             base_url: Some("http://127.0.0.1:7171/".into()),
             extractor: None,
+            quota: None,
         },
         tool_set: ToolSet::All,
         resolve_caller: Arc::new(move |_| caller.clone()),

@@ -12,6 +12,7 @@ use onward_engine::error::KEPT;
 use serde_json::{Map, Value, json};
 
 use super::{ToolContext, bound};
+use crate::quota::Usage;
 use crate::wire::error::ErrorBody;
 use crate::wire::excerpt;
 
@@ -47,6 +48,19 @@ impl ToolError {
     /// Input that passed the schema but cannot be deserialized.
     pub(super) fn undecodable(why: &serde_json::Error) -> Self {
         Self::invalid("arguments", format!("cannot be deserialized: {why}"))
+    }
+
+    /// The tenant has used up its quota.
+    pub(super) fn over_quota(Usage { bytes, max_bytes }: Usage) -> Self {
+        Self {
+            code: Code::LimitExceeded,
+            message: format!("the tenant stores {bytes} bytes of texts; its quota is {max_bytes}"),
+            hint: "delete finished plans, or ask the operator of the server to raise \
+                   `limits.tenant_stored_mib`"
+                .to_owned(),
+            details: None,
+            not_found: false,
+        }
     }
 
     /// The tool panicked. Committed changes stay; uncommitted ones are rolled back.

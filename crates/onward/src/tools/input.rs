@@ -146,7 +146,9 @@ impl Issues {
         object.retain(|name, value| {
             !(value.is_null() && known.contains_key(name) && !required(name))
         });
-        for name in object.keys().filter(|name| !known.contains_key(*name)) {
+        let unknown_names = object.keys().filter(|name| !known.contains_key(*name));
+        // The work does not depend on the number of unknown fields.
+        for name in unknown_names.take(MAX_ISSUES) {
             self.add(&inside(path, name), unknown(name, known));
         }
         for (name, schema) in known {
@@ -170,7 +172,8 @@ fn is_checked_by_core(path: &str) -> bool {
 /// The message for an unknown field, with the field that was probably meant.
 fn unknown(name: &str, known: &Map<String, Value>) -> String {
     let simplified = |name: &str| -> String {
-        let letters = name.chars().filter(|char| char.is_alphanumeric());
+        let letters = name.chars().take(MAX_QUOTED);
+        let letters = letters.filter(|char| char.is_alphanumeric());
         letters.flat_map(char::to_lowercase).collect()
     };
     let wrong = simplified(name);

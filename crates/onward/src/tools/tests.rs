@@ -54,6 +54,7 @@ async fn a_panic_in_a_tool_becomes_an_error_and_is_logged() {
         engine: engine.clone(),
         base_url: None,
         extractor: None,
+        quota: None,
     };
     let caller = Caller::local("test");
     for _ in 0..2 {

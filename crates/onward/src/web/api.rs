@@ -25,7 +25,6 @@ pub(super) mod routes;
 
 use std::sync::Arc;
 
-use axum::body::to_bytes;
 use axum::extract::{Query, RawPathParams, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -42,18 +41,19 @@ use super::problem::Problem;
 use super::{Site, events, openapi};
 use crate::tools::raw::{self, Arguments};
 use crate::tools::{self, Tool, ToolError};
-use routes::{BASE, ROUTES, Verb};
+use routes::{BASE, EXPORT, ROUTES, Route};
 
 /// All API routes.
 pub(super) fn router() -> Router<Arc<Site>> {
     let mut router = Router::new()
         .route(&format!("{BASE}/events"), get(events::show))
-        .route(&format!("{BASE}/openapi.json"), get(openapi::show));
+        .route(&format!("{BASE}/openapi.json"), get(openapi::show))
+        .route(&format!("{BASE}{EXPORT}"), get(export_plan::show));
     for route in &ROUTES {
         let Some(tool) = route.tool() else { continue };
         let handler =
             move |State(site): State<Arc<Site>>, path: RawPathParams, request: Request| {
-                handle(site, route.method, tool, path, request)
+                handle(site, route, tool, path, request)
             };
         let path = format!("{BASE}{}", route.path);
         router = router.route(&path, on(route.method.filter(), handler));
@@ -63,7 +63,7 @@ pub(super) fn router() -> Router<Arc<Site>> {
 
 async fn handle(
     site: Arc<Site>,
-    verb: Verb,
+    route: &'static Route,
     tool: &'static Tool,
     path: RawPathParams,
     request: Request,
@@ -72,10 +72,28 @@ async fn handle(
         // Unreachable: the middleware rejects requests without a caller.
         return Problem::from(Error::Unauthorized(TOKEN_REQUIRED)).into_response();
     };
-    let arguments = if verb.has_body() {
-        body(&site, request).await
+    // Before the body is read.
+    if let Err(forbidden) = caller.allow(route.permission) {
+        return Problem::from(Error::from(forbidden)).into_response();
+    }
+    let (parts, body) = request.into_parts();
+    let verb = route.method;
+    // Holds its share of the memory budget until the response is complete.
+    let (arguments, _body) = if verb.has_body() {
+        match site
+            .limits
+            .bodies
+            .read_json(&parts.headers, body, route.body)
+            .await
+        {
+            Ok(mut body) => {
+                let bytes = std::mem::take(&mut body.bytes);
+                (parse(&parts.headers, &bytes), Some(body))
+            }
+            Err(problem) => (Err(problem), None),
+        }
     } else {
-        query(request.uri(), tool.input_schema())
+        (query(&parts.uri, tool.input_schema()), None)
     };
     let arguments = arguments.and_then(|mut arguments| {
         for (name, value) in path.iter() {
@@ -124,15 +142,11 @@ fn issue(path: &str, message: &str) -> Problem {
 
 /// The JSON object in the body, or an empty object for an empty body. If it cannot be parsed, the
 /// call is rejected after the text is kept.
-async fn body(site: &Site, request: Request) -> Result<Arguments, Problem> {
-    let is_json = is_json(request.headers());
-    let bytes = to_bytes(request.into_body(), site.limits.body).await;
-    // Other errors close the connection, so this is the size limit.
-    let bytes = bytes.map_err(|_| site.limits.too_large())?;
+fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<Arguments, Problem> {
     if bytes.is_empty() {
         return Ok(Arguments::default());
     }
-    if !is_json {
+    if !is_json(headers) {
         return Err(Problem::new(
             Code::InvalidInput,
             "the body is not declared as JSON",
@@ -140,14 +154,14 @@ async fn body(site: &Site, request: Request) -> Result<Arguments, Problem> {
         )
         .status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
-    match serde_json::from_slice(&bytes) {
+    match serde_json::from_slice(bytes) {
         Ok(Value::Object(values)) => Ok(Arguments {
             values,
             ..Arguments::default()
         }),
         Ok(_) => Err(issue("body", "must be a JSON object")),
         Err(error) => {
-            let text = String::from_utf8_lossy(&bytes);
+            let text = String::from_utf8_lossy(bytes);
             Ok(raw::read_object(&text).unwrap_or_else(|| Arguments {
                 values: Map::from_iter([("body".to_owned(), text.into())]),
                 issues: vec![Issue {

@@ -57,8 +57,10 @@ pub(super) struct Auth {
 #[derive(Clone)]
 pub(super) struct Principal {
     pub(super) caller: Caller,
-    /// Rate-limit key of the token or user.
+    /// Key of the token or user for rate limits and shares.
     pub(super) key: u64,
+    /// Whether this is the user of an open server.
+    pub(super) is_local_user: bool,
 }
 
 impl Auth {
@@ -72,7 +74,10 @@ impl Auth {
         let mut authorization = headers.get_all(AUTHORIZATION).iter();
         let Some(first) = authorization.next() else {
             if let Some(caller) = self.local_user.clone() {
-                return Ok(self.principal("", caller));
+                return Ok(Principal {
+                    is_local_user: true,
+                    ..self.principal("", caller)
+                });
             }
             let cookie = cookies::session_cookie(headers).filter(|_| browser::is_page(path));
             let cookie = cookie.ok_or(AuthError::Missing)?;
@@ -133,6 +138,7 @@ impl Auth {
         Principal {
             key: self.hasher.hash_one((&caller.tenant, name)),
             caller,
+            is_local_user: false,
         }
     }
 
@@ -232,7 +238,8 @@ async fn run_authenticated(site: Arc<Site>, mut request: Request, next: Next) ->
     if let Err(problem) = site.limits.check_rate(&principal) {
         return problem.into_response();
     }
-    request.extensions_mut().insert(principal.caller);
+    request.extensions_mut().insert(principal.caller.clone());
+    request.extensions_mut().insert(principal);
     next.run(request).await
 }
 

@@ -1,5 +1,8 @@
-//! Request limits: rate per token and per tenant, body size, concurrent requests and streams. A
-//! request over a limit is rejected immediately.
+//! Request limits: rates, concurrent requests and streams, and time. A request over a limit is
+//! rejected immediately.
+//!
+//! Requests without authentication have a separate pool, and limits per address. The others
+//! have limits per token and per tenant (`shares.rs`). `body.rs` has the limits of request bodies.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -7,35 +10,56 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use metrics::gauge;
 use onward_core::Code;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use super::Site;
+use super::address::{Address, AddressPool};
 use super::auth::{PUBLIC_PATHS, Principal};
+use super::body::BodyBudget;
+use super::held_body::hold;
 use super::problem::Problem;
+use super::shares::{Exhausted, SharedPool, Slot};
 use crate::config;
 
 /// Requests between two evictions of inactive rate-limit keys.
 const EVICTION_INTERVAL: u64 = 4_096;
+/// Concurrent requests without authentication.
+const ANONYMOUS_REQUESTS: usize = 64;
+/// Requests without authentication per second, from one address.
+const ANONYMOUS_PER_SECOND: u32 = 50;
+/// Code exchanges with the identity provider per second, from one address.
+const EXCHANGES_PER_SECOND: u32 = 10;
+
+/// Plans that are exported at the same time.
+const EXPORTS: usize = 2;
+/// Pages and API reads at the same time. Others wait: more would not be faster, and need memory.
+const READS: usize = 4;
 
 /// The configured limits and their current use.
 pub(super) struct Limits {
     by_token: DefaultKeyedRateLimiter<u64>,
     by_tenant: DefaultKeyedRateLimiter<Arc<str>>,
+    by_address: DefaultKeyedRateLimiter<Address>,
+    exchanges: DefaultKeyedRateLimiter<Address>,
     clock: DefaultClock,
     checked: AtomicU64,
-    requests: Arc<Semaphore>,
-    streams: Arc<Semaphore>,
-    /// Maximum body size, in bytes.
-    pub(super) body: usize,
+    requests: Arc<SharedPool>,
+    streams: Arc<SharedPool>,
+    anonymous: Arc<AddressPool>,
+    /// Request bodies.
+    pub(super) bodies: BodyBudget,
+    /// Exports that are written, and plans that are loaded whole.
+    pub(super) exports: Semaphore,
+    /// Requests that read, each of which may load large texts.
+    reads: Semaphore,
     request_timeout: Duration,
 }
 
@@ -45,29 +69,26 @@ impl Limits {
             let number = NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
             Quota::per_second(number)
         };
-        let semaphore = |number: u32| {
-            let number = usize::try_from(number).unwrap_or(usize::MAX);
-            Arc::new(Semaphore::new(number.min(Semaphore::MAX_PERMITS)))
-        };
         Self {
             by_token: RateLimiter::keyed(per_second(limits.token_calls_per_second)),
             by_tenant: RateLimiter::keyed(per_second(limits.tenant_calls_per_second)),
+            by_address: RateLimiter::keyed(per_second(ANONYMOUS_PER_SECOND)),
+            exchanges: RateLimiter::keyed(per_second(EXCHANGES_PER_SECOND)),
             clock: DefaultClock::default(),
             checked: AtomicU64::new(0),
-            requests: semaphore(limits.requests),
-            streams: semaphore(limits.streams),
-            body: usize::try_from(limits.body_bytes).unwrap_or(usize::MAX),
+            requests: SharedPool::new(limits.requests),
+            streams: SharedPool::new(limits.streams),
+            anonymous: AddressPool::new(ANONYMOUS_REQUESTS),
+            bodies: BodyBudget::new(usize::try_from(limits.body_bytes).unwrap_or(usize::MAX)),
+            exports: Semaphore::new(EXPORTS),
+            reads: Semaphore::new(READS),
             request_timeout: Duration::from_secs(u64::from(limits.request_seconds)),
         }
     }
 
     /// Counts a request against the rate limits of its token and tenant.
     pub(super) fn check_rate(&self, principal: &Principal) -> Result<(), Problem> {
-        let checked = self.checked.fetch_add(1, Ordering::Relaxed);
-        if checked % EVICTION_INTERVAL == EVICTION_INTERVAL - 1 {
-            self.by_token.retain_recent();
-            self.by_tenant.retain_recent();
-        }
+        self.evict();
         let now = self.clock.now();
         if let Err(early) = self.by_token.check_key(&principal.key) {
             return Err(rate_limited("this caller", early.wait_time_from(now)));
@@ -78,20 +99,45 @@ impl Limits {
         Ok(())
     }
 
-    pub(super) fn acquire_stream(&self) -> Result<StreamPermit, Problem> {
-        match Arc::clone(&self.streams).try_acquire_owned() {
-            Ok(permit) => Ok(StreamPermit::new(permit)),
-            Err(_) => Err(overloaded("too many open streams")),
+    /// Counts a request without authentication against the rate limit of its address.
+    fn check_address(&self, address: Address) -> Result<(), Problem> {
+        self.evict();
+        match self.by_address.check_key(&address) {
+            Ok(()) => Ok(()),
+            Err(early) => Err(rate_limited(
+                "this address",
+                early.wait_time_from(self.clock.now()),
+            )),
         }
     }
 
-    pub(super) fn too_large(&self) -> Problem {
-        Problem::new(
-            Code::LimitExceeded,
-            format!("the request body exceeds {} bytes", self.body),
-            "send smaller requests, or raise `limits.body_bytes`",
-        )
-        .status(StatusCode::PAYLOAD_TOO_LARGE)
+    /// Counts a code exchange, which sends a request to the identity provider.
+    pub(super) fn check_exchange(&self, address: Address) -> Result<(), Problem> {
+        match self.exchanges.check_key(&address) {
+            Ok(()) => Ok(()),
+            Err(early) => Err(rate_limited(
+                "this address",
+                early.wait_time_from(self.clock.now()),
+            )),
+        }
+    }
+
+    /// Drops inactive keys from time to time, which bounds their number.
+    fn evict(&self) {
+        let checked = self.checked.fetch_add(1, Ordering::Relaxed);
+        if checked % EVICTION_INTERVAL == EVICTION_INTERVAL - 1 {
+            self.by_token.retain_recent();
+            self.by_tenant.retain_recent();
+            self.by_address.retain_recent();
+            self.exchanges.retain_recent();
+        }
+    }
+
+    fn acquire_stream(&self, principal: &Principal) -> Result<StreamPermit, Problem> {
+        match self.streams.acquire(principal) {
+            Ok(slot) => Ok(StreamPermit::new(slot)),
+            Err(exhausted) => Err(too_many("open streams", exhausted)),
+        }
     }
 }
 
@@ -106,6 +152,10 @@ fn rate_limited(subject: &str, wait: Duration) -> Problem {
     .header(RETRY_AFTER, seconds.to_string())
 }
 
+fn too_many(what: &str, exhausted: Exhausted) -> Problem {
+    overloaded(&format!("too many {what} {}", exhausted.as_str()))
+}
+
 fn overloaded(reason: &str) -> Problem {
     Problem::new(
         Code::RateLimited,
@@ -116,13 +166,13 @@ fn overloaded(reason: &str) -> Problem {
 
 /// The permit of an open stream. Counts it in `onward_open_streams`.
 pub(super) struct StreamPermit {
-    _permit: OwnedSemaphorePermit,
+    _slot: Slot,
 }
 
 impl StreamPermit {
-    fn new(permit: OwnedSemaphorePermit) -> Self {
+    fn new(slot: Slot) -> Self {
         gauge!("onward_open_streams").increment(1);
-        Self { _permit: permit }
+        Self { _slot: slot }
     }
 }
 
@@ -132,55 +182,82 @@ impl Drop for StreamPermit {
     }
 }
 
-/// Middleware: enforces body size, concurrency and the request timeout. A streamed response counts
-/// as a stream after its headers are sent.
-pub(super) async fn enforce(
+/// Middleware: enforces the request timeout. It covers authentication, too.
+pub(super) async fn enforce_timeout(
     State(site): State<Arc<Site>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let limits = &site.limits;
-    // Other methods have taken effect when the stream starts; their response is always sent.
-    let may_reject_stream = request.method() == Method::GET;
-    let content_length = request.headers().get(CONTENT_LENGTH);
-    let content_length =
-        content_length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if content_length
-        .is_some_and(|length| usize::try_from(length).unwrap_or(usize::MAX) > limits.body)
-    {
-        return limits.too_large().into_response();
-    }
-    let permit = limits.requests.try_acquire();
-    // Health checks must succeed on a busy server.
-    if permit.is_err() && !PUBLIC_PATHS.contains(&request.uri().path()) {
-        return overloaded("too many concurrent requests").into_response();
-    }
-    let response = tokio::time::timeout(limits.request_timeout, next.run(request)).await;
-    drop(permit);
-    let Ok(response) = response else {
-        return Problem::new(
+    let timeout = site.limits.request_timeout;
+    let response = tokio::time::timeout(timeout, next.run(request)).await;
+    response.unwrap_or_else(|_| {
+        Problem::new(
             Code::Unavailable,
-            format!("no response within {} s", limits.request_timeout.as_secs()),
+            format!("no response within {} s", timeout.as_secs()),
             "check the current state before you retry; the request may have taken effect",
         )
-        .into_response();
+        .into_response()
+    })
+}
+
+/// Middleware after authentication: enforces the shares of the caller, or the limits of the address.
+pub(super) async fn admit(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    match request.extensions().get::<Principal>().cloned() {
+        Some(principal) => run_as(&site.limits, &principal, request, next).await,
+        None => run_anonymous(&site.limits, request, next).await,
+    }
+}
+
+/// Runs a request without authentication, within the limits of its address.
+async fn run_anonymous(limits: &Limits, request: Request, next: Next) -> Response {
+    // Health checks must succeed on a busy server.
+    if PUBLIC_PATHS.contains(&request.uri().path()) {
+        return next.run(request).await;
+    }
+    let address = Address::from_request(&request);
+    if !request.uri().path().starts_with("/assets/")
+        && let Err(problem) = limits.check_address(address)
+    {
+        return problem.into_response();
+    }
+    let Some(_slot) = limits.anonymous.acquire(address) else {
+        return overloaded("too many concurrent requests without authentication").into_response();
     };
+    next.run(request).await
+}
+
+/// Whether a `GET` of this path waits for its client.
+fn is_stream_path(path: &str) -> bool {
+    path == "/mcp"
+}
+
+/// Runs an authenticated request within the shares of its caller. A streamed response counts as a
+/// stream after its headers are sent.
+async fn run_as(limits: &Limits, principal: &Principal, request: Request, next: Next) -> Response {
+    // Other methods have taken effect when the stream starts; their response is always sent.
+    let may_reject_stream = request.method() == Method::GET;
+    let slot = match limits.requests.acquire(principal) {
+        Ok(slot) => slot,
+        Err(exhausted) => return too_many("concurrent requests", exhausted).into_response(),
+    };
+    let reads = request.method() == Method::GET && !is_stream_path(request.uri().path());
+    let permit = if reads {
+        Some(limits.reads.acquire().await)
+    } else {
+        None
+    };
+    let response = next.run(request).await;
+    drop(permit);
     let is_stream = response
         .headers()
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     if !is_stream {
-        return response;
+        return hold(response, slot);
     }
-    let permit = match limits.acquire_stream() {
-        Ok(permit) => permit,
-        Err(problem) if may_reject_stream => return problem.into_response(),
-        Err(_) => return response,
-    };
-    response.map(|body| {
-        axum::body::Body::from_stream(body.into_data_stream().map(move |chunk| {
-            let _open = &permit;
-            chunk
-        }))
-    })
+    match limits.acquire_stream(principal) {
+        Ok(permit) => hold(response, permit),
+        Err(problem) if may_reject_stream => problem.into_response(),
+        Err(_) => response,
+    }
 }

@@ -1,4 +1,5 @@
-//! Accept loop: a bounded number of connections, each with a timeout for request headers.
+//! Accept loop: a bounded number of connections, of which one address has at most a quarter, each
+//! with a timeout for request headers.
 //!
 //! Connections over the limit get a 429 response. On shutdown the server accepts no more
 //! connections and finishes running requests.
@@ -17,6 +18,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
+
+use super::address::{Address, AddressPool, Peer};
 
 /// Time limit for request headers.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -40,6 +43,7 @@ pub(crate) async fn listen(
     mut stop: watch::Receiver<bool>,
 ) {
     let permits = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
+    let by_address = AddressPool::new(max_connections);
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -48,23 +52,25 @@ pub(crate) async fn listen(
             // Reap finished connections.
             Some(_) = connections.join_next() => continue,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok((stream, peer)) => (stream, Peer(peer.ip())),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
-        match Arc::clone(&permits).try_acquire_owned() {
-            Ok(permit) => {
+        // A reverse proxy on this machine has the connections of all clients.
+        let slot = (!peer.0.is_loopback()).then(|| by_address.acquire(Address::new(peer.0)));
+        match (Arc::clone(&permits).try_acquire_owned(), slot) {
+            (Ok(permit), slot @ (None | Some(Some(_)))) => {
                 let (site, stop) = (site.clone(), stop.clone());
                 connections.spawn(async move {
-                    serve(stream, site, stop).await;
-                    drop(permit);
+                    serve(stream, peer, site, stop).await;
+                    drop((permit, slot));
                 });
             }
-            Err(_) => {
+            (Ok(_) | Err(_), _) => {
                 connections.spawn(reject(stream));
             }
         }
@@ -73,12 +79,13 @@ pub(crate) async fn listen(
     while connections.join_next().await.is_some() {}
 }
 
-async fn serve(stream: TcpStream, site: Router, mut stop: watch::Receiver<bool>) {
+async fn serve(stream: TcpStream, peer: Peer, site: Router, mut stop: watch::Receiver<bool>) {
     // Without this, a response in two segments waits for the peer's delayed ACK.
     let _ = stream.set_nodelay(true);
     let service = TowerToHyperService::new(
-        site.map_request(|request: hyper::Request<hyper::body::Incoming>| {
-            let request: Request = request.map(axum::body::Body::new);
+        site.map_request(move |request: hyper::Request<hyper::body::Incoming>| {
+            let mut request: Request = request.map(axum::body::Body::new);
+            request.extensions_mut().insert(peer);
             request
         })
         .map_err(|never: Infallible| match never {}),

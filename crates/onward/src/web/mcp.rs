@@ -2,14 +2,16 @@
 //!
 //! The middleware has authenticated the request; the handler reads the [`Caller`] from it. Clients
 //! of 2026-07-28 and later use no sessions. Sessions of older clients are kept in this process
-//! for eight hours of inactivity, because agents pause for long periods. Their number is limited,
-//! and only the owner can use a session. A stream ends within seconds after its token is revoked.
+//! for eight hours of inactivity, because agents pause for long periods. Their number is limited
+//! (`sessions.rs`), and only the owner can use a session. A stream ends within seconds after its
+//! token is revoked.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+mod sessions;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
@@ -18,17 +20,25 @@ use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use onward_core::Code;
+use onward_core::role::Permission;
 use onward_engine::{Caller, Error};
 use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::Site;
+use super::auth::Principal;
 use super::auth::error::{AuthError, TOKEN_REQUIRED};
+use super::body::SMALL;
+use super::held_body::hold;
 use super::problem::Problem;
+use super::shares::Shares;
+use crate::config;
 use crate::hint::Interface;
 use crate::mcp::{Forms, Server, Setup, ToolSet};
 use crate::tools::raw;
+use sessions::{Owner, Sessions, Use};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -38,7 +48,6 @@ const WITHOUT_SESSIONS: &str = "2026-07-28";
 const SESSION_TIMEOUT: Duration = Duration::from_secs(8 * 60 * 60);
 /// Interval between two authorization checks of an open stream.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
-const MAX_SESSIONS: usize = 5_000;
 
 /// Responds to a request with the SDK's transport.
 pub(crate) type Endpoint = Box<dyn Fn(Request) -> BoxFuture<'static, Response> + Send + Sync>;
@@ -64,32 +73,17 @@ pub(crate) fn endpoint<H: ServerHandler + From<Server>>(
 /// MCP over HTTP: the endpoint and its sessions.
 pub(super) struct McpService {
     endpoint: Endpoint,
-    sessions: Arc<LocalSessionManager>,
-    owners: Mutex<HashMap<String, Owner>>,
+    manager: Arc<LocalSessionManager>,
+    sessions: Arc<Sessions>,
+    shares: Shares,
     cancel: Box<dyn Fn() + Send + Sync>,
-}
-
-/// The owner of a session.
-#[derive(Clone, PartialEq)]
-struct Owner {
-    tenant: Arc<str>,
-    name: String,
-}
-
-impl From<&Caller> for Owner {
-    fn from(caller: &Caller) -> Self {
-        Self {
-            tenant: Arc::clone(&caller.tenant),
-            name: caller.name.clone(),
-        }
-    }
 }
 
 impl McpService {
     pub(super) fn new(
         mut context: crate::tools::ToolContext,
         forms: Forms,
-        body: usize,
+        limits: &config::Limits,
         closing: tokio::sync::watch::Receiver<bool>,
         new_endpoint: NewEndpoint,
     ) -> Self {
@@ -103,19 +97,21 @@ impl McpService {
             forms,
             closing,
         };
-        let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(SESSION_TIMEOUT);
-        let sessions = Arc::new(sessions);
+        let mut manager = LocalSessionManager::default();
+        manager.session_config.keep_alive = Some(SESSION_TIMEOUT);
+        let manager = Arc::new(manager);
+        let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_json_response(true)
-            .with_max_request_body_bytes(body);
+            .with_max_request_body_bytes(size(limits.body_bytes));
         let cancel = config.cancellation_token.clone();
         Self {
-            endpoint: new_endpoint(setup, Arc::clone(&sessions), config),
-            sessions,
-            owners: Mutex::default(),
+            endpoint: new_endpoint(setup, Arc::clone(&manager), config),
+            manager,
+            sessions: Arc::default(),
+            shares: Shares::new(size(limits.sessions)),
             cancel: Box::new(move || cancel.cancel()),
         }
     }
@@ -129,44 +125,46 @@ impl McpService {
         &self,
         method: &Method,
         headers: &HeaderMap,
-        owner: &Owner,
-    ) -> Result<(), Problem> {
-        match text(headers, &SESSION) {
+        principal: &Principal,
+    ) -> Result<Option<Use>, Problem> {
+        let owner = Owner::from(&principal.caller);
+        if let Some(session) = text(headers, &SESSION) {
             // A session of another owner is reported as not found.
-            Some(session) => match self.lock_owners().get(session) {
-                Some(session_owner) if session_owner == owner => Ok(()),
-                Some(_) | None => Err(Problem::new(
+            let found = self.sessions.start_use(session, &owner);
+            return found.map(Some).ok_or_else(|| {
+                Problem::new(
                     Code::InvalidInput,
                     "session not found",
                     "start a new session with `initialize`",
                 )
-                .status(StatusCode::NOT_FOUND)),
-            },
-            None if method == Method::POST
-                && text(headers, &VERSION) != Some(WITHOUT_SESSIONS)
-                && self.sessions.sessions.read().await.len() >= MAX_SESSIONS =>
-            {
-                Err(Problem::new(
-                    Code::RateLimited,
-                    "too many open sessions",
-                    "close a session with `DELETE`, use an MCP version without sessions, or retry later",
-                ))
-            }
-            None => Ok(()),
+                .status(StatusCode::NOT_FOUND)
+            });
         }
+        if method == Method::POST && text(headers, &VERSION) != Some(WITHOUT_SESSIONS) {
+            self.make_room(&owner, self.shares.of(principal)).await?;
+        }
+        Ok(None)
     }
 
-    /// Records the owner of a new session and drops the owners of closed sessions.
-    async fn record_owner(&self, session: String, owner: Owner) {
-        let open = self.sessions.sessions.read().await;
-        let mut owners = self.lock_owners();
-        owners.retain(|session, _| open.contains_key(session.as_str()));
-        owners.entry(session).or_insert(owner);
-    }
-
-    fn lock_owners(&self) -> std::sync::MutexGuard<'_, HashMap<String, Owner>> {
-        // A poisoned map is consistent: every use is one operation.
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Closes the oldest idle session of an owner who has used up its share.
+    async fn make_room(&self, owner: &Owner, shares: Shares) -> Result<(), Problem> {
+        let closed = {
+            let open = self.manager.sessions.read().await;
+            let is_open = |id: &str| open.contains_key(id);
+            self.sessions.make_room(owner, shares, is_open)
+        };
+        let closed = closed.map_err(|exhausted| {
+            Problem::new(
+                Code::RateLimited,
+                format!("too many active sessions {}", exhausted.as_str()),
+                "close a session with `DELETE`, use an MCP version without sessions, or retry later",
+            )
+        })?;
+        if let Some(session) = closed {
+            // Fails only if the session has ended.
+            drop(self.manager.close_session(&session.into()).await);
+        }
+        Ok(())
     }
 }
 
@@ -199,22 +197,33 @@ async fn access_revoked(site: Arc<Site>, headers: HeaderMap, owner: Owner) {
     }
 }
 
+/// The size limit of a message. A caller who stores nothing sends no texts.
+fn max_body(caller: &Caller) -> usize {
+    if caller.allow(Permission::Work).is_ok() {
+        usize::MAX
+    } else {
+        SMALL
+    }
+}
+
 /// Passes a request to the SDK. If it cannot parse the body, a tool call with readable arguments
 /// takes its place, so that the caller gets a tool error and its work is kept.
-async fn respond(site: &Site, request: Request) -> Result<Response, Problem> {
+async fn respond(site: &Site, caller: &Caller, request: Request) -> Result<Response, Problem> {
     if request.method() != Method::POST {
         return Ok((site.mcp.endpoint)(request).await);
     }
     let (parts, body) = request.into_parts();
-    let bytes = to_bytes(body, site.limits.body).await;
-    // Other errors close the connection, so this is the size limit.
-    let bytes = bytes.map_err(|_| site.limits.too_large())?;
+    let bodies = &site.limits.bodies;
+    let body = bodies
+        .read_json(&parts.headers, body, max_body(caller))
+        .await?;
+    let bytes = &body.bytes;
     let request = Request::from_parts(parts.clone(), Body::from(bytes.clone()));
     let response = (site.mcp.endpoint)(request).await;
     if response.status() != StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return Ok(response);
     }
-    let Some((message, invalid)) = raw::read_tool_call(&bytes) else {
+    let Some((message, invalid)) = raw::read_tool_call(bytes) else {
         return Ok(response);
     };
     let mut parts = parts;
@@ -225,31 +234,32 @@ async fn respond(site: &Site, request: Request) -> Result<Response, Problem> {
 }
 
 pub(super) async fn handle(State(site): State<Arc<Site>>, request: Request) -> Response {
-    let Some(owner) = request.extensions().get::<Caller>().map(Owner::from) else {
+    let Some(principal) = request.extensions().get::<Principal>().cloned() else {
         // Unreachable: the middleware rejects requests without a caller.
         return Problem::from(Error::Unauthorized(TOKEN_REQUIRED)).into_response();
     };
-    if let Err(problem) = site
+    let owner = Owner::from(&principal.caller);
+    let checked = site
         .mcp
-        .check_session(request.method(), request.headers(), &owner)
-        .await
-    {
-        return problem.into_response();
-    }
-    let has_session = request.headers().contains_key(SESSION);
+        .check_session(request.method(), request.headers(), &principal)
+        .await;
+    let in_use = match checked {
+        Ok(in_use) => in_use,
+        Err(problem) => return problem.into_response(),
+    };
     let headers = request.headers().clone();
-    let mut response = match respond(&site, request).await {
+    let mut response = match respond(&site, &principal.caller, request).await {
         Ok(response) => response,
         Err(problem) => return problem.into_response(),
     };
+    let started = text(response.headers(), &SESSION).map(str::to_owned);
+    if let Some(session) = started.filter(|_| in_use.is_none()) {
+        site.mcp.sessions.add(session, owner.clone());
+    }
     if is_stream(response.headers()) {
-        let revoked = access_revoked(Arc::clone(&site), headers, owner.clone());
+        let revoked = access_revoked(Arc::clone(&site), headers, owner);
         response =
             response.map(|body| Body::from_stream(body.into_data_stream().take_until(revoked)));
     }
-    let started = text(response.headers(), &SESSION).map(str::to_owned);
-    if let Some(session) = started.filter(|_| !has_session) {
-        site.mcp.record_owner(session, owner).await;
-    }
-    response
+    hold(response, in_use)
 }

@@ -21,6 +21,7 @@ use onward_engine::{Caller, Error, Indexed};
 use super::Site;
 use super::problem::Problem;
 use crate::notify::Outcome;
+use crate::quota::Usage;
 
 /// Content type of the Prometheus text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -54,6 +55,11 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
         "onward_plans",
         "Plans of the server's own tenant, by status"
     );
+    describe_gauge!(
+        "onward_stored_bytes",
+        "Stored texts of the server's own tenant, if there is a quota"
+    );
+    describe_gauge!("onward_stored_bytes_quota", "Quota of stored texts");
     describe_counter!(
         "onward_chunks_embedded_total",
         "Chunks embedded for semantic search"
@@ -219,7 +225,19 @@ pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Res
         }
         Err(error) => tracing::warn!(%error, "cannot count plans"),
     }
+    if let Some(quota) = &site.tool_context.quota {
+        match quota.usage(&site.engine, caller).await {
+            Ok(usage) => record_usage(usage),
+            Err(error) => tracing::warn!(%error, "cannot count stored bytes"),
+        }
+    }
     ([(CONTENT_TYPE, TEXT)], site.metrics.render()).into_response()
+}
+
+#[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
+fn record_usage(usage: Usage) {
+    gauge!("onward_stored_bytes").set(usage.bytes as f64);
+    gauge!("onward_stored_bytes_quota").set(usage.max_bytes as f64);
 }
 
 /// Logs data deleted by retention.

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::api::routes::{BASE, ROUTES, Route, Verb};
+use super::api::routes::{BASE, EXPORT, ROUTES, Route, Verb};
 use super::problem::{self, MEDIA_TYPE};
 use crate::tools::Tool;
 
@@ -30,6 +30,7 @@ fn document() -> Value {
     }
     add(&mut paths, "/events", "get", events());
     add(&mut paths, "/openapi.json", "get", describe());
+    add(&mut paths, EXPORT, "get", export());
     json!({
         "openapi": "3.1.1",
         "info": {
@@ -135,6 +136,24 @@ fn events() -> Value {
             "200": {
                 "description": "Event stream; stays open until the client disconnects",
                 "content": content("text/event-stream", json!({ "type": "string" })),
+            },
+            "default": { "$ref": "#/components/responses/Problem" },
+        },
+    })
+}
+
+fn export() -> Value {
+    json!({
+        "operationId": "export_plan",
+        "summary": "Export a plan",
+        "description": "The complete plan with its audit trail, as a document for `onward import`.",
+        "parameters": [
+            { "name": "planId", "in": "path", "required": true, "schema": { "type": "string" } },
+        ],
+        "responses": {
+            "200": {
+                "description": "Success",
+                "content": content("application/json", json!({ "type": "object" })),
             },
             "default": { "$ref": "#/components/responses/Problem" },
         },

@@ -9,6 +9,7 @@
 mod actions;
 mod assets;
 mod export;
+mod form;
 mod format;
 mod layout;
 mod login;
@@ -31,7 +32,8 @@ mod timeline;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Form, FromRequest, FromRequestParts, Query, Request};
+use axum::body::{Body, Bytes};
+use axum::extract::{self, FromRequest, FromRequestParts, MatchedPath, Query, Request};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
@@ -50,6 +52,7 @@ use super::problem::Problem;
 use super::sign_in::CALLBACK;
 use super::{Site, cookies, events};
 use crate::tools::in_flight;
+use form::Form;
 
 /// Content security policy: own resources only, nothing inline.
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
@@ -201,7 +204,16 @@ impl FromRequest<Arc<Site>> for FormPost {
     async fn from_request(request: Request, site: &Arc<Site>) -> Result<Self, PageError> {
         let (mut parts, body) = request.into_parts();
         let visit = Visit::from_request_parts(&mut parts, site).await?;
-        let fields = form(Request::from_parts(parts, body), site).await?;
+        let path = parts.extensions.get::<MatchedPath>();
+        let form = Form::find(path.map_or("", MatchedPath::as_str));
+        // Before the body is read.
+        visit.caller.allow(form.permission).map_err(Error::from)?;
+        let read = site
+            .limits
+            .bodies
+            .read_form(&parts.headers, body, form.body)
+            .await?;
+        let fields = fields(parts, read.bytes).await?;
         let token = fields.get("csrf_token").unwrap_or_default();
         if !site.auth.cookie_signer.verify_csrf(&visit.caller, token) {
             return Err(invalid_csrf_token().into());
@@ -210,8 +222,10 @@ impl FromRequest<Arc<Site>> for FormPost {
     }
 }
 
-async fn form(request: Request, site: &Arc<Site>) -> Result<Fields, PageError> {
-    let fields = Form::<Vec<(String, String)>>::from_request(request, site).await;
+/// The fields of a form.
+async fn fields(parts: Parts, body: Bytes) -> Result<Fields, PageError> {
+    let request = Request::from_parts(parts, Body::from(body));
+    let fields = extract::Form::<Vec<(String, String)>>::from_request(request, &()).await;
     let fields = fields.map_err(|rejection| {
         Problem::new(
             Code::InvalidInput,

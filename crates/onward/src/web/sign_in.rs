@@ -5,12 +5,10 @@
 //! key. A callback is accepted only with this cookie, and for ten minutes. The id token is
 //! validated like every other token of the provider (`issuer.rs`), with our client as audience.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use onward_core::{Code, Timestamp};
 use reqwest::Url;
 use serde::Deserialize;
@@ -25,11 +23,6 @@ use crate::config;
 pub(super) const CALLBACK: &str = "/login/callback";
 /// Lifetime of a sign-in attempt.
 pub(super) const ATTEMPT_LIFETIME: Duration = Duration::from_secs(600);
-/// Code exchanges per second. Bounds the requests that unauthenticated callers can trigger.
-const EXCHANGES_PER_SECOND: NonZeroU32 = match NonZeroU32::new(10) {
-    Some(number) => number,
-    None => NonZeroU32::MIN,
-};
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 /// Separates signatures of sign-in cookies from other signatures of the server's key.
 const COOKIE_PURPOSE: &str = "sign-in";
@@ -38,7 +31,6 @@ const COOKIE_PURPOSE: &str = "sign-in";
 pub(super) struct Client {
     id: String,
     secret: Option<String>,
-    exchanges: DefaultDirectRateLimiter,
 }
 
 /// A sign-in attempt, from the redirect to the callback.
@@ -64,7 +56,6 @@ impl Client {
         Some(Self {
             id: issuer.client_id.clone()?,
             secret: issuer.client_secret.clone(),
-            exchanges: RateLimiter::direct(Quota::per_second(EXCHANGES_PER_SECOND)),
         })
     }
 
@@ -116,13 +107,6 @@ impl Client {
         state: &str,
         signer: &CookieSigner,
     ) -> Result<TokenResponse, Problem> {
-        if self.exchanges.check().is_err() {
-            return Err(Problem::new(
-                Code::RateLimited,
-                "too many concurrent sign-ins",
-                "retry in a few seconds",
-            ));
-        }
         let endpoint = provider.endpoint(provider.token_endpoint.as_deref());
         let endpoint = endpoint.map_err(|reason| provider_unusable(&reason))?;
         let redirect = format!("{base}{CALLBACK}");

@@ -13,6 +13,9 @@ use serde_json::Value;
 pub(crate) struct Audit {
     plan_id: String,
     events: Vec<Event>,
+    /// Whether events after the last one are missing
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -34,7 +37,12 @@ impl Audit {
         Self {
             plan_id: plan.to_string(),
             events: events.into_iter().map(Event::new).collect(),
+            truncated: false,
         }
+    }
+
+    pub(crate) fn truncated(self, truncated: bool) -> Self {
+        Self { truncated, ..self }
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod access;
 mod basics;
+mod bounds;
 mod events;
 mod interrupted_calls;
 mod issuer;
@@ -20,6 +21,7 @@ mod jwt;
 mod late_database;
 mod limits;
 mod mcp;
+mod memory;
 mod metrics;
 mod notify;
 mod openapi;

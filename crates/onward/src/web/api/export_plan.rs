@@ -1,42 +1,28 @@
-//! `export_plan`: a plan as one JSON document for `onward import`.
+//! `GET /plans/{planId}/export`: a plan as one JSON document for `onward import`. Not a tool: the
+//! document can have any size.
 
-use onward_engine::Caller;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use std::sync::Arc;
 
-use crate::tools::{Hints, Spec, ToolContext, ToolError, params};
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use onward_engine::{Caller, Error};
 
-pub(super) struct ExportPlan;
+use crate::tools::params;
+use crate::web::auth::error::TOKEN_REQUIRED;
+use crate::web::problem::Problem;
+use crate::web::{Site, export};
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Input {
-    plan_id: String,
-}
-
-/// The exported document. Its format is not part of the API schema.
-#[derive(Serialize, JsonSchema)]
-#[serde(transparent)]
-pub(super) struct Document(#[schemars(with = "Map<String, Value>")] Value);
-
-impl Spec for ExportPlan {
-    type Input = Input;
-    type Output = Document;
-
-    const NAME: &'static str = "export_plan";
-    const TITLE: &'static str = "Export a plan";
-    const DESCRIPTION: &'static str =
-        "The complete plan with its audit trail, as a document for `onward import`.";
-    const HINTS: Hints = Hints::READ_ONLY;
-    const IN_CORE: bool = false;
-
-    async fn run(
-        context: &ToolContext,
-        caller: &Caller,
-        input: Input,
-    ) -> Result<Document, ToolError> {
-        let plan = params::plan_id(&input.plan_id)?;
-        Ok(Document(context.engine.export(caller, plan).await?))
-    }
+pub(super) async fn show(
+    State(site): State<Arc<Site>>,
+    Path(plan): Path<String>,
+    request: Request,
+) -> Response {
+    let Some(caller) = request.extensions().get::<Caller>().cloned() else {
+        return Problem::from(Error::Unauthorized(TOKEN_REQUIRED)).into_response();
+    };
+    let exported = match params::plan_id(&plan) {
+        Ok(plan) => export::show(&site, &caller, plan).await,
+        Err(error) => Err(error.into()),
+    };
+    exported.unwrap_or_else(IntoResponse::into_response)
 }

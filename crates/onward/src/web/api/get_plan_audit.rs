@@ -8,6 +8,8 @@ use crate::tools::{Hints, Spec, ToolContext, ToolError, params};
 use crate::wire::event::Audit;
 
 const DEFAULT_LIMIT: u32 = 1_000;
+/// Bytes of the events of a page. A response has at most 40,000 characters.
+const MAX_BYTES: u64 = 64 * 1024;
 
 pub(super) struct GetPlanAudit;
 
@@ -42,7 +44,7 @@ impl Spec for GetPlanAudit {
         );
         let events = context
             .engine
-            .audit_trail(caller, plan, after, limit)
+            .audit_page(caller, plan, after, limit, MAX_BYTES)
             .await?;
         Ok(Audit::new(plan, events))
     }

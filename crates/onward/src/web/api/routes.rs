@@ -1,18 +1,27 @@
-//! The table of API routes: method, path and tool. The router and the OpenAPI document are generated
-//! from it.
+//! The table of API routes: method, path, tool, permission and size of the body. The router and the
+//! OpenAPI document are generated from it.
 
 use axum::http::StatusCode;
 use axum::routing::MethodFilter;
+use onward_core::role::Permission;
 
 use super::{
-    abandon_plan, change_call, close_call, create_token, delete_plan, export_plan, get_output,
-    get_plan_audit, get_session, list_reviews, list_sessions, list_tokens, record_call,
-    recover_session, resume_plan, revoke_token,
+    abandon_plan, change_call, close_call, create_token, delete_plan, get_output, get_plan_audit,
+    get_session, list_reviews, list_sessions, list_tokens, record_call, recover_session,
+    resume_plan, revoke_token,
 };
 use crate::tools::{self, Tool};
+use crate::web::body::{DOCUMENT, SMALL};
+use Permission::{
+    AbandonPlan, CreatePlan, DecideReview, DeletePlan, Intervene, ManageTokens, Read, Record, Work,
+};
+use Verb::{Create, Delete, Get, Post};
 
 /// Path prefix of the API.
 pub(in crate::web) const BASE: &str = "/api/v1";
+
+/// Path of the export, which is not a tool.
+pub(in crate::web) const EXPORT: &str = "/plans/{planId}/export";
 
 /// An API route and its tool.
 pub(in crate::web) struct Route {
@@ -21,6 +30,11 @@ pub(in crate::web) struct Route {
     pub(in crate::web) path: &'static str,
     /// Name of the tool.
     pub(in crate::web) tool: &'static str,
+    /// The permission that every call needs, checked before the body is read. The engine checks
+    /// permissions that depend on the arguments.
+    pub(in crate::web) permission: Permission,
+    /// Maximum bytes of the body. `limits.body_bytes` applies as well.
+    pub(in crate::web) body: usize,
 }
 
 /// The effect of a route, which determines its HTTP method.
@@ -36,91 +50,120 @@ pub(in crate::web) enum Verb {
     Delete,
 }
 
-const fn route(method: Verb, path: &'static str, tool: &'static str) -> Route {
-    Route { method, path, tool }
+/// A route that reads.
+const fn read(path: &'static str, tool: &'static str) -> Route {
+    route(Verb::Get, path, tool, Permission::Read)
 }
 
+const fn route(
+    method: Verb,
+    path: &'static str,
+    tool: &'static str,
+    permission: Permission,
+) -> Route {
+    Route {
+        method,
+        path,
+        tool,
+        permission,
+        body: SMALL,
+    }
+}
+
+impl Route {
+    /// With another size limit of the body.
+    const fn body(self, body: usize) -> Self {
+        Self { body, ..self }
+    }
+}
+
+/// The size limit of routes with a list of steps: `limits.body_bytes`.
+const STEPS: usize = usize::MAX;
+
 /// All routes that map to tools.
-pub(in crate::web) static ROUTES: [Route; 37] = [
-    route(Verb::Get, "/ping", "ping"),
-    route(Verb::Get, "/plans", "list_active_plans"),
-    route(Verb::Create, "/plans", "create_research_plan"),
-    route(Verb::Get, "/plans/{planId}", "get_plan_status"),
-    route(Verb::Delete, "/plans/{planId}", "delete_plan"),
-    route(Verb::Get, "/plans/{planId}/steps", "list_plan_steps"),
-    route(Verb::Get, "/plans/{planId}/audit", "get_plan_audit"),
-    route(Verb::Get, "/plans/{planId}/export", "export_plan"),
+pub(in crate::web) static ROUTES: [Route; 36] = [
+    read("/ping", "ping"),
+    read("/plans", "list_active_plans"),
+    route(Create, "/plans", "create_research_plan", CreatePlan).body(STEPS),
+    read("/plans/{planId}", "get_plan_status"),
+    route(Delete, "/plans/{planId}", "delete_plan", DeletePlan),
+    read("/plans/{planId}/steps", "list_plan_steps"),
+    read("/plans/{planId}/audit", "get_plan_audit"),
     route(
-        Verb::Post,
+        Post,
         "/plans/{planId}/context",
         "get_research_context",
+        Read,
     ),
-    route(Verb::Post, "/plans/{planId}/next", "get_next_step"),
-    route(Verb::Post, "/plans/{planId}/modify", "modify_plan"),
-    route(Verb::Post, "/plans/{planId}/resume", "resume_plan"),
-    route(Verb::Post, "/plans/{planId}/abandon", "abandon_plan"),
-    route(Verb::Create, "/plans/{planId}/feedback", "submit_feedback"),
+    route(Post, "/plans/{planId}/next", "get_next_step", Work),
+    route(Post, "/plans/{planId}/modify", "modify_plan", Work).body(STEPS),
+    route(Post, "/plans/{planId}/resume", "resume_plan", Intervene),
+    route(Post, "/plans/{planId}/abandon", "abandon_plan", AbandonPlan),
+    route(Create, "/plans/{planId}/feedback", "submit_feedback", Work),
     route(
-        Verb::Create,
+        Create,
         "/plans/{planId}/outputs",
         "store_research_output",
-    ),
-    route(Verb::Create, "/artifacts", "store_research"),
-    route(Verb::Get, "/artifacts/{artifactId}", "get_artifact"),
-    route(Verb::Get, "/outputs/{outputId}", "get_output"),
-    route(Verb::Get, "/search", "search_sources"),
-    route(Verb::Create, "/extractions", "extract_data"),
-    route(Verb::Get, "/steps/{stepId}/context", "get_step_context"),
-    route(Verb::Post, "/steps/{stepId}/result", "submit_step_result"),
+        Work,
+    )
+    .body(DOCUMENT),
+    route(Create, "/artifacts", "store_research", Work).body(DOCUMENT),
+    read("/artifacts/{artifactId}", "get_artifact"),
+    read("/outputs/{outputId}", "get_output"),
+    read("/search", "search_sources"),
+    route(Create, "/extractions", "extract_data", Work).body(DOCUMENT),
+    read("/steps/{stepId}/context", "get_step_context"),
+    route(Post, "/steps/{stepId}/result", "submit_step_result", Work).body(DOCUMENT),
     route(
-        Verb::Post,
+        Post,
         "/steps/{stepId}/progress",
         "report_step_progress",
+        Work,
     ),
-    route(Verb::Post, "/steps/{stepId}/review", "request_user_review"),
+    route(Post, "/steps/{stepId}/review", "request_user_review", Work).body(DOCUMENT),
     route(
-        Verb::Post,
+        Post,
         "/steps/{stepId}/decision",
         "submit_user_decision",
+        DecideReview,
     ),
-    route(Verb::Get, "/reviews", "list_reviews"),
-    route(Verb::Create, "/skills", "log_skill_execution"),
-    route(Verb::Get, "/sessions", "list_sessions"),
-    route(Verb::Get, "/sessions/{sessionId}", "get_session"),
+    read("/reviews", "list_reviews"),
+    route(Create, "/skills", "log_skill_execution", Work).body(DOCUMENT),
+    read("/sessions", "list_sessions"),
+    read("/sessions/{sessionId}", "get_session"),
+    read("/sessions/{sessionId}/health", "get_session_health"),
     route(
-        Verb::Get,
-        "/sessions/{sessionId}/health",
-        "get_session_health",
-    ),
-    route(
-        Verb::Post,
+        Post,
         "/sessions/{sessionId}/recover",
         "recover_session",
+        Record,
     ),
-    route(Verb::Create, "/sessions/{sessionId}/calls", "record_call"),
+    route(Create, "/sessions/{sessionId}/calls", "record_call", Record).body(DOCUMENT),
     route(
-        Verb::Post,
+        Post,
         "/sessions/{sessionId}/calls/{turn}/{position}",
         "change_call",
-    ),
+        Record,
+    )
+    .body(DOCUMENT),
     route(
-        Verb::Post,
+        Post,
         "/sessions/{sessionId}/calls/{turn}/{position}/close",
         "close_call",
+        Intervene,
     ),
-    route(Verb::Get, "/tokens", "list_tokens"),
-    route(Verb::Create, "/tokens", "create_token"),
-    route(Verb::Delete, "/tokens/{tokenId}", "revoke_token"),
+    route(Get, "/tokens", "list_tokens", ManageTokens),
+    route(Create, "/tokens", "create_token", ManageTokens),
+    route(Delete, "/tokens/{tokenId}", "revoke_token", ManageTokens),
 ];
 
 /// Tools of the HTTP API that are not offered to agents.
-static HTTP_ONLY: [Tool; 16] = [
+static HTTP_ONLY: [Tool; 15] = [
     Tool::from_spec::<abandon_plan::AbandonPlan>(),
     Tool::from_spec::<change_call::ChangeCall>(),
     Tool::from_spec::<close_call::CloseCall>(),
     Tool::from_spec::<create_token::CreateToken>(),
     Tool::from_spec::<delete_plan::DeletePlan>(),
-    Tool::from_spec::<export_plan::ExportPlan>(),
     Tool::from_spec::<get_output::GetOutput>(),
     Tool::from_spec::<get_plan_audit::GetPlanAudit>(),
     Tool::from_spec::<get_session::GetSession>(),

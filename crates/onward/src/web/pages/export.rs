@@ -7,18 +7,30 @@ use axum::response::IntoResponse;
 use super::plan::find_plan;
 use super::{PageResult, Visit};
 use crate::markdown;
-use crate::output::format;
+use crate::web::export;
+
+/// Bytes of a plan that is rendered as Markdown, in memory.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(super) async fn json(visit: Visit, Path(id): Path<String>) -> PageResult {
     let plan = find_plan(&visit, &id).await?;
-    let document = visit.site.engine.export(&visit.caller, plan).await?;
-    let text = format::pretty_json(&document);
-    Ok(file(&format!("{plan}.json"), "application/json", text))
+    let mut response = export::show(&visit.site, &visit.caller, plan).await?;
+    if let Ok(disposition) = disposition(&format!("{plan}.json")).try_into() {
+        response
+            .headers_mut()
+            .insert(CONTENT_DISPOSITION, disposition);
+    }
+    Ok(response)
 }
 
 pub(super) async fn markdown(visit: Visit, Path(id): Path<String>) -> PageResult {
     let plan = find_plan(&visit, &id).await?;
-    let whole = visit.site.engine.full_plan(&visit.caller, plan).await?;
+    let site = &visit.site;
+    let _permit = site.limits.exports.acquire().await;
+    let whole = site
+        .engine
+        .full_plan_within(&visit.caller, plan, MAX_BYTES)
+        .await?;
     let text = markdown::plan(&whole);
     let kind = "text/markdown; charset=utf-8";
     Ok(file(&format!("{plan}.md"), kind, text))
@@ -26,10 +38,13 @@ pub(super) async fn markdown(visit: Visit, Path(id): Path<String>) -> PageResult
 
 /// A download. Browsers do not render attachments, so scripts in the content never run.
 fn file(name: &str, kind: &'static str, text: String) -> axum::response::Response {
-    let disposition = format!("attachment; filename=\"{name}\"");
     let headers = [
         (CONTENT_TYPE, kind.to_owned()),
-        (CONTENT_DISPOSITION, disposition),
+        (CONTENT_DISPOSITION, disposition(name)),
     ];
     (headers, text).into_response()
+}
+
+fn disposition(name: &str) -> String {
+    format!("attachment; filename=\"{name}\"")
 }

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::layout::{Layout, render};
-use super::{Fields, FormPost, PageResult, form, invalid_csrf_token, redirect};
+use super::{Fields, FormPost, PageResult, fields, invalid_csrf_token, redirect};
 use crate::web::Site;
 use crate::web::browser::local_path;
 use crate::web::cookies::{Session, clear_cookie};
@@ -59,7 +59,13 @@ fn login_page(site: &Site, back: &str, error: Option<&'static str>) -> PageResul
 }
 
 pub(super) async fn sign_in(State(site): State<Arc<Site>>, request: Request) -> PageResult {
-    let fields = form(request, &site).await?;
+    let (parts, body) = request.into_parts();
+    let body = site
+        .limits
+        .bodies
+        .read_sign_in(&parts.headers, body)
+        .await?;
+    let fields = fields(parts, body.bytes).await?;
     let csrf_token = fields.get("csrf_token").unwrap_or_default();
     if !site.auth.cookie_signer.verify_sign_in_csrf(csrf_token) {
         return Err(invalid_csrf_token().into());

@@ -16,6 +16,7 @@ use super::layout::{Layout, render};
 use super::{Fields, PageError, PageResult, redirect};
 use crate::output::format;
 use crate::web::Site;
+use crate::web::address::Address;
 use crate::web::auth::error::AuthError;
 use crate::web::browser::local_path;
 use crate::web::cookies::{self, Session, find_cookie};
@@ -149,6 +150,7 @@ async fn complete_sign_in(site: &Arc<Site>, request: &axum::http::Request<()>) -
     let code = fields.get("code").ok_or_else(|| {
         sign_in::sign_in_failed("the identity provider returned no authorization code")
     })?;
+    site.limits.check_exchange(Address::from_request(request))?;
     let discovery = discovery(issuer).await?;
     let signer = &site.auth.cookie_signer;
     let response = client.exchange_code(&discovery, code, &base, &attempt.state, signer);

@@ -15,7 +15,7 @@ use onward_engine::{Delivery, Member, Notice, SignInMethod, Token};
 
 use super::format::{RelativeTime, one_line};
 use super::layout::{Layout, Section, render};
-use super::{FormPost, PageResult, Visit, redirect, run_to_completion};
+use super::{FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
 use crate::config::{Config, LoopControl};
 use crate::output::format;
 use crate::web::problem::Problem;
@@ -93,6 +93,8 @@ struct Settings<'a> {
     layout: Layout,
     settings: &'a ConfigView,
     tenant: String,
+    /// Stored bytes and quota.
+    stored: String,
     created: Option<NewToken>,
     tokens: Vec<TokenRow>,
     members: Vec<MemberRow>,
@@ -249,6 +251,7 @@ async fn page(visit: &Visit, created: Option<NewToken>) -> PageResult {
         layout: visit.layout("Settings", Section::Settings).await?,
         settings: &visit.site.settings,
         tenant: format::sanitize_line(&visit.caller.tenant),
+        stored: stored(visit).await?,
         created,
         tokens: tokens
             .iter()
@@ -268,6 +271,17 @@ async fn page(visit: &Visit, created: Option<NewToken>) -> PageResult {
             now,
         ),
     })
+}
+
+/// The stored bytes and the quota, if there is one.
+async fn stored(visit: &Visit) -> Result<String, PageError> {
+    let Some(quota) = &visit.site.tool_context.quota else {
+        return Ok("no quota".to_owned());
+    };
+    let usage = quota.usage(&visit.site.engine, &visit.caller).await?;
+    let mib = |bytes: u64| bytes.div_ceil(1024 * 1024);
+    let (used, max) = (mib(usage.bytes), mib(usage.max_bytes));
+    Ok(format!("{used} MiB of {max} MiB"))
 }
 
 /// The recorded members, and the local user if no authentication is required.

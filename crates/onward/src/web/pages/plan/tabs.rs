@@ -17,6 +17,8 @@ use crate::web::pages::{Fields, PageError, Visit};
 
 /// Number of steps or events per page.
 const PAGE_SIZE: u32 = 50;
+/// Bytes of the events of a page.
+const PAGE_BYTES: u64 = 256 * 1024;
 /// Number of steps before the current one on the first page.
 const STEPS_BEFORE_CURRENT: u32 = 10;
 /// Maximum number of artifacts, extractions or outputs.
@@ -291,8 +293,8 @@ async fn reviews(visit: &Visit, status: &Status) -> Result<Vec<ReviewRow>, PageE
     let engine = &visit.site.engine;
     let name = Some("user_reviewed".to_owned());
     let plan = status.sheet.head.id;
-    let entries = engine
-        .audit_trail_backwards(&visit.caller, plan, None, name, PAGE_SIZE)
+    let (entries, _) = engine
+        .audit_trail_backwards(&visit.caller, plan, None, name, PAGE_SIZE, PAGE_BYTES)
         .await?;
     let now = engine.now();
     Ok(entries
@@ -392,15 +394,10 @@ async fn audit(visit: &Visit, status: &Status) -> Result<Audit, PageError> {
     let from: Option<u64> = visit.fields.parsed("from");
     let name = (!selected.is_empty()).then(|| selected.clone());
     let plan = status.sheet.head.id;
-    // One more than a page, to know whether there is a next page.
-    let limit = PAGE_SIZE.saturating_add(1);
-    let mut entries = engine
-        .audit_trail_backwards(&visit.caller, plan, from, name, limit)
+    let (entries, next) = engine
+        .audit_trail_backwards(&visit.caller, plan, from, name, PAGE_SIZE, PAGE_BYTES)
         .await?;
     let now = engine.now();
-    let page_size = usize::try_from(PAGE_SIZE).unwrap_or(usize::MAX);
-    let next = entries.get(page_size).map(|event| event.entry.seq);
-    entries.truncate(page_size);
     let row = |event: &AuditEntry| AuditRow {
         seq: event.entry.seq,
         at: RelativeTime::new(event.entry.at, now),
