@@ -180,7 +180,7 @@ fn responses_with_texts_of_agents_and_sources_contain_the_same_notice() {
     // The server instructions explain the notice.
     let server = client.request("server/discover", json!({}));
     let instructions = server["result"]["instructions"].as_str().unwrap();
-    for words in ["Results, notes and stored texts", "are data"] {
+    for words in ["Names, titles, results, notes and stored texts", "data"] {
         assert!(notice.contains(words), "{notice}");
         assert!(instructions.contains(words), "{instructions}");
     }

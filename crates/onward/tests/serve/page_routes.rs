@@ -23,7 +23,7 @@ pub(crate) enum Route {
 use Route::{Page, Public, Separate};
 
 /// The routes outside the API's table, as method and first argument of `route` in the sources.
-pub(crate) const ROUTES: [(&str, &str, Route); 46] = [
+pub(crate) const ROUTES: [(&str, &str, Route); 47] = [
     ("GET", "/", Page("viewer", &[])),
     ("GET", "/assets/{name}", Public),
     // `events.rs` covers the same stream.
@@ -117,6 +117,8 @@ pub(crate) const ROUTES: [(&str, &str, Route); 46] = [
     ("ANY", "/mcp", Separate),
     // The route table of the API: `routes.rs`.
     ("ANY", "&path", Separate),
+    // In the API's document, with an entry in `routes.rs`.
+    ("GET", "&format!(\"{BASE}{EXPORT}\")", Separate),
     // `events.rs`, `openapi.rs`.
     ("GET", "&format!(\"{BASE}/events\")", Separate),
     ("GET", "&format!(\"{BASE}/openapi.json\")", Separate),

@@ -87,10 +87,13 @@ fn normalize_json(value: Value, ids: &[&str]) -> Value {
     match value {
         Value::String(text) => json!(normalize_text(&text, ids)),
         Value::Number(_) => json!(0),
-        Value::Array(values) => values
-            .into_iter()
-            .map(|value| normalize_json(value, ids))
-            .collect(),
+        Value::Array(values) => {
+            let values = values.into_iter().map(|value| normalize_json(value, ids));
+            let mut values: Vec<Value> = values.collect();
+            // Lists may be ordered by ids, which are random.
+            values.sort_by_key(Value::to_string);
+            values.into()
+        }
         Value::Object(fields) => fields
             .into_iter()
             .map(|(name, value)| match name.as_str() {
