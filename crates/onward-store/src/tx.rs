@@ -35,8 +35,6 @@ pub struct Tx {
     pub(crate) versions: Versions,
     /// The plan cache, if it is used.
     pub(crate) cache: Option<CacheSession>,
-    /// A plan that this transaction has read, and that has no branches and had no reviews.
-    pub(crate) plain_plan: Option<PlanId>,
 }
 
 impl Tx {
@@ -51,7 +49,6 @@ impl Tx {
             faults,
             versions: Versions::default(),
             cache: None,
-            plain_plan: None,
         }
     }
 

@@ -144,7 +144,6 @@ impl Facts<'_> {
         }
         if with == With::Ready {
             facts.ready = step::beside(&mut cells)?;
-            self.0.plain_plan = cells.flag("plain")?.then_some(facts.head.id);
         }
         self.add_rare_facts(&mut facts, with).await?;
         Ok(Some(facts))
@@ -205,14 +204,12 @@ impl Facts<'_> {
         if let Some(step) = cells.maybe_id("corrupt_step")? {
             return Err(self.corrupt_step(step).await);
         }
-        let facts = NextFacts {
+        Ok(Some(NextFacts {
             head,
             undelivered: step::beside(&mut cells)?,
             ready: step::beside(&mut cells)?,
             stalled: step::steps(answers.next().unwrap_or_default())?,
-        };
-        self.0.plain_plan = cells.flag("plain")?.then_some(facts.head.id);
-        Ok(Some(facts))
+        }))
     }
 
     /// The error for a step whose row matches no state.

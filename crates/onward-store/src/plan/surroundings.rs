@@ -22,9 +22,6 @@ impl Facts<'_> {
         if let Some(plan) = self.known_plan(plan) {
             return Ok(plan.surroundings(step));
         }
-        if self.0.plain_plan == Some(plan) {
-            return Ok(Surroundings::default());
-        }
         let id = step.id();
         let questions = vec![
             Statement::new(Query::BranchesAfterStep, params![id.as_uuid()]),

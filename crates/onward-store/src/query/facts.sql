@@ -32,20 +32,6 @@ LEFT JOIN (SELECT {branch}, ordinal FROM branches WHERE tenant_id = $1 AND after
 CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE tenant_id = $1 AND needs = $2)
     THEN CAST(1 AS bigint) ELSE 0 END AS needed
 
--- Whether the plan has no branches and had no reviews. Then an assigned step has neither branches nor
--- feedback, and they need not be queried.
-
--- fragment: plain_plan
-CASE WHEN EXISTS (SELECT 1 FROM branches WHERE tenant_id = $1 AND plan_id = $2)
-    OR EXISTS (SELECT 1 FROM events WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed')
-    THEN CAST(0 AS bigint) ELSE 1 END AS plain
-
--- fragment: plain_plan_of_step
-CASE WHEN EXISTS (SELECT 1 FROM branches WHERE tenant_id = $1 AND plan_id = {plan_of_step})
-    OR EXISTS (SELECT 1 FROM events WHERE tenant_id = $1 AND plan_id = {plan_of_step}
-        AND name = 'user_reviewed')
-    THEN CAST(0 AS bigint) ELSE 1 END AS plain
-
 -- name: plan_held (postgres)
 -- Differs because a write transaction on SQLite already locks the whole file; here the plan must be
 -- locked until the commit.
@@ -64,7 +50,7 @@ SELECT plan.*, step.*, {needed}, branch.* FROM {step_facts};
 
 -- name: step_facts_and_ready
 -- Also the step of the same plan that would be assigned next.
-SELECT plan.*, step.*, {needed}, branch.*, ready.*, {plain_plan_of_step} FROM {step_facts}
+SELECT plan.*, step.*, {needed}, branch.*, ready.* FROM {step_facts}
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
     WHERE tenant_id = $1 AND plan_id = {plan_of_step} AND {first_ready})) AS ready ON 1 = 1;
 
@@ -85,14 +71,12 @@ LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT s
 -- Differs because a file can contain a row that matches no state, which the search for the next
 -- step would not find.
 SELECT plan.*, (SELECT step_id FROM steps WHERE tenant_id = $1 AND plan_id = $2
-    AND {matches_no_state} ORDER BY step_order LIMIT 1) AS corrupt_step, undelivered.*, ready.*,
-    {plain_plan}
+    AND {matches_no_state} ORDER BY step_order LIMIT 1) AS corrupt_step, undelivered.*, ready.*
 FROM {next_facts};
 
 -- name: next_facts (postgres)
 -- Differs because the server enforces types and constraints.
-SELECT plan.*, CAST(NULL AS uuid) AS corrupt_step, undelivered.*, ready.*, {plain_plan}
-FROM {next_facts};
+SELECT plan.*, CAST(NULL AS uuid) AS corrupt_step, undelivered.*, ready.* FROM {next_facts};
 
 -- name: open_dependencies
 -- The first open dependencies of a step, by order.
