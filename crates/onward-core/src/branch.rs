@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::condition::{Condition, Evaluator, PlanScope, Scope, StepScope};
 use crate::id::{BranchId, StepId};
+use crate::json::Json;
 use crate::progress::Counts;
 use crate::step::{NewStep, Step, StepResult};
 
@@ -175,10 +176,11 @@ pub fn evaluate_branches<'b>(
     result: &StepResult,
     counts: &Counts,
 ) -> (Vec<BranchVerdict>, Option<&'b Branch>) {
+    let data = result.data.as_ref().and_then(Json::parse);
     let scope = Scope {
         confidence: result.confidence,
         result_summary: &result.summary,
-        result: result.data.as_ref(),
+        result: data.as_ref(),
         step: StepScope {
             order: step.order,
             step_type: step.spec.step_type.as_str(),

@@ -430,7 +430,7 @@ impl Command {
             Command::RequestReview(request) => Some(LateResult {
                 step: request.step,
                 content: Arc::new(StepResult {
-                    data: Some(serde_json::json!({ "questions": request.questions })),
+                    data: Some(serde_json::json!({ "questions": request.questions }).into()),
                     ..StepResult::from_summary(request.summary.clone())
                 }),
                 token: request.token.clone(),

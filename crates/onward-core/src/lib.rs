@@ -131,7 +131,7 @@
 //! | [`transcript`] | repair of conversations with unanswered tool calls |
 //! | [`search`] | chunking, tokenization, embeddings and snippets |
 //! | [`policy`], [`role`] | settings and limits; permissions |
-//! | [`id`], [`time`] | ids and timestamps |
+//! | [`id`], [`time`], [`json`] | ids, timestamps, JSON as text |
 
 pub mod apply;
 pub mod branch;
@@ -142,6 +142,7 @@ pub mod decide;
 pub mod event;
 pub mod finding;
 pub mod id;
+pub mod json;
 pub mod plan;
 pub mod policy;
 pub mod progress;
@@ -164,6 +165,7 @@ pub use command::Command;
 pub use decide::decide;
 pub use event::Event;
 pub use id::{PlanId, StepId};
+pub use json::Json;
 pub use plan::{PlanHead, PlanStatus};
 pub use policy::DEFAULT_STALL_THRESHOLD;
 pub use progress::{Counts, derive_plan_status};

@@ -15,9 +15,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::id::{BranchId, ClaimToken, ReviewId, SessionId, StepId};
+use crate::json::Json;
 use crate::policy::{UnknownVariant, parse_variant};
 use crate::time::Timestamp;
 
@@ -309,11 +308,11 @@ pub struct StepResult {
     /// The result as text.
     pub summary: String,
     /// The result as a JSON object. Branch conditions read it.
-    pub data: Option<Value>,
+    pub data: Option<Json>,
     /// The agent's confidence, 0 to 1.
     pub confidence: Option<f64>,
     /// A report on how the step was executed.
-    pub report: Option<Value>,
+    pub report: Option<Json>,
     /// Notes on the format of the output.
     pub formatting_notes: Option<String>,
 }

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use onward_core::Refusal;
 use onward_core::command::{
     ActionSpec, BranchSpec, CreatePlan, Modification, ReportSkill, StepSpec,
 };
 use onward_core::id::SessionId;
 use onward_core::refusal::Issue;
 use onward_core::step::StepResult;
+use onward_core::{Json, Refusal};
 use serde_json::{Map, Value};
 
 /// Maximum nesting depth.
@@ -84,7 +84,7 @@ pub(crate) fn result(result: &mut Arc<StepResult>) -> Result<(), Refusal> {
     ] {
         if data
             .as_ref()
-            .is_some_and(|data| is_deeper_than(data, MAX_DEPTH))
+            .is_some_and(|data| data.shape().depth > MAX_DEPTH)
         {
             return Err(too_deep(path));
         }
@@ -95,7 +95,7 @@ pub(crate) fn result(result: &mut Arc<StepResult>) -> Result<(), Refusal> {
     // Normalize negative zero: SQLite does not preserve its sign.
     result.confidence = result.confidence.map(|confidence| confidence + 0.0);
     for data in result.data.iter_mut().chain(&mut result.report) {
-        value(data);
+        json(data);
     }
     Ok(())
 }
@@ -126,6 +126,16 @@ fn too_deep(path: &str) -> Refusal {
     let message = format!("is nested deeper than {MAX_DEPTH} levels");
     let path = path.to_owned();
     Refusal::InvalidInput(vec![Issue { path, message }])
+}
+
+/// Sanitizes a JSON text. It contains a null character only as an escape.
+fn json(data: &mut Json) {
+    if data.as_str().contains("\\u0000")
+        && let Some(mut tree) = data.parse()
+    {
+        value(&mut tree);
+        *data = tree.into();
+    }
 }
 
 /// Sanitizes a JSON value.

@@ -18,7 +18,7 @@ mod turn;
 use std::fmt::Display;
 
 use onward_core::branch::Action;
-use onward_core::{Event, StepId};
+use onward_core::{Event, Json, StepId};
 use serde_json::Value;
 
 use details::Details;
@@ -37,7 +37,7 @@ pub struct Encoded {
     /// Step that it concerns, if any.
     pub step: Option<StepId>,
     /// All other data, as an object.
-    pub details: Value,
+    pub details: Json,
 }
 
 /// A record that this version cannot decode.
@@ -99,7 +99,7 @@ pub fn encode(event: &Event) -> Encoded {
     Encoded {
         name: event.name(),
         step: event.step(),
-        details: value(&Details::from(event)),
+        details: json::text(&Details::from(event)),
     }
 }
 
@@ -138,8 +138,11 @@ fn value(mirror: &impl serde::Serialize) -> Value {
 
 /// The details for readers of the audit trail, without claim tokens: with a token, a reader could
 /// complete the step of another agent.
-pub fn shown(details: &Value) -> Value {
-    let mut shown = details.clone();
+pub fn shown(details: &Json) -> Json {
+    if !details.as_str().contains("claimToken") {
+        return details.clone();
+    }
+    let mut shown = details.parse().unwrap_or_default();
     // A work list instead of recursion, because data may be nested arbitrarily deep.
     let mut left = vec![&mut shown];
     while let Some(value) = left.pop() {
@@ -152,5 +155,5 @@ pub fn shown(details: &Value) -> Value {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-    shown
+    shown.into()
 }

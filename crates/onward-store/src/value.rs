@@ -7,7 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_core::Timestamp;
+use onward_core::{Json, Timestamp};
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::error::{Corrupt, Error};
@@ -70,6 +71,7 @@ into_value! {
     Timestamp => |at| Value::Int(at.as_millis());
     Duration => |span| Value::Int(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
     &serde_json::Value => |json| Value::Text(json.to_string().into());
+    &Json => |json| Value::Text(json.as_str().into());
 }
 
 impl<T: IntoValue> IntoValue for Option<T> {
@@ -250,23 +252,27 @@ impl Cells {
             .map_err(|why: T::Err| self.corrupt(column, why.to_string()))
     }
 
-    /// Text that contains JSON.
-    pub(crate) fn json(&mut self, column: &'static str) -> Result<serde_json::Value, Error> {
+    /// Text that contains JSON, as a tree or as text.
+    pub(crate) fn json<T: DeserializeOwned>(&mut self, column: &'static str) -> Result<T, Error> {
         let text = self.text(column)?;
         self.parse_json(column, &text)
     }
 
-    pub(crate) fn maybe_json(
+    pub(crate) fn maybe_json<T: DeserializeOwned>(
         &mut self,
         column: &'static str,
-    ) -> Result<Option<serde_json::Value>, Error> {
+    ) -> Result<Option<T>, Error> {
         let Some(text) = self.maybe_text(column)? else {
             return Ok(None);
         };
         self.parse_json(column, &text).map(Some)
     }
 
-    fn parse_json(&self, column: &'static str, text: &str) -> Result<serde_json::Value, Error> {
+    fn parse_json<T: DeserializeOwned>(
+        &self,
+        column: &'static str,
+        text: &str,
+    ) -> Result<T, Error> {
         serde_json::from_str(text)
             .map_err(|why| self.corrupt(column, format!("invalid JSON: {why}")))
     }

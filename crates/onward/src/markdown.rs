@@ -143,10 +143,10 @@ fn step(step: &Step, reviews: &[Review<'_>], text: &mut String) {
     if let StepState::Completed { result, .. } = &step.state {
         let _ = write!(text, "**Result**\n\n{}", block(&result.summary));
         if let Some(data) = &result.data {
-            text.push_str(&fenced(&format::pretty_json(data), "json"));
+            text.push_str(&fenced(&format::pretty_json(&data.parse()), "json"));
         }
         if let Some(report) = &result.report {
-            let report = fenced(&format::pretty_json(report), "json");
+            let report = fenced(&format::pretty_json(&report.parse()), "json");
             let _ = write!(text, "**Execution report**\n\n{report}");
         }
     }

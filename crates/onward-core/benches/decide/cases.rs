@@ -373,7 +373,7 @@ fn submit_for(order: u32, confidence: f64) -> Command {
     Command::SubmitResult(SubmitResult {
         step: id(order),
         result: Arc::new(StepResult {
-            data: Some(serde_json::json!({ "sources": 12, "verdict": "good" })),
+            data: Some(serde_json::json!({ "sources": 12, "verdict": "good" }).into()),
             confidence: Some(confidence),
             ..StepResult::from_summary("The result.")
         }),

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::command::StepSpec;
 use crate::id::StepId;
+use crate::json::{Json, Shape};
 use crate::policy::{
     MAX_INSTRUCTIONS, MAX_JSON_DEPTH, MAX_JSON_VALUES, MAX_MAX_ATTEMPTS, MAX_REMARK,
     MAX_RESULT_BYTES, MAX_SUMMARY, MAX_THRESHOLD, MAX_TITLE, MIN_THRESHOLD,
@@ -145,70 +144,30 @@ impl Check {
         }
     }
 
-    fn object(&mut self, path: &str, value: Option<&Value>) {
-        let Some(value) = value else { return };
-        if !value.is_object() {
+    fn object(&mut self, path: &str, json: Option<&Json>) {
+        let Some(json) = json else { return };
+        if !json.is_object() {
             self.issue(path, "must be an object");
         }
-        self.size(path, value, MAX_RESULT_BYTES);
+        self.size(path, json, MAX_RESULT_BYTES);
     }
 
     /// A value with at most `max` bytes as JSON, [`MAX_JSON_DEPTH`] levels and [`MAX_JSON_VALUES`]
     /// values.
-    pub(super) fn size(&mut self, path: &str, value: &Value, max: usize) {
-        if is_deeper_than(value, MAX_JSON_DEPTH) {
+    pub(super) fn size(&mut self, path: &str, json: &Json, max: usize) {
+        let Shape { depth, values } = json.shape();
+        if depth > MAX_JSON_DEPTH {
             let message = format!("must have at most {MAX_JSON_DEPTH} levels of nesting");
             self.issue(path, message);
             return;
         }
-        let values = json_values(value);
         if values > MAX_JSON_VALUES {
             let message = format!("has {values} values, at most {MAX_JSON_VALUES} are allowed");
             self.issue(path, message);
         }
-        let size = json_size(value);
+        let size = json.as_str().len();
         if size > max {
             self.issue(path, format!("has {size} bytes, at most {max} are allowed"));
         }
-    }
-}
-
-/// Whether objects and lists are nested in more than `levels` levels.
-fn is_deeper_than(value: &Value, levels: usize) -> bool {
-    let Some(inner) = levels.checked_sub(1) else {
-        return value.is_array() || value.is_object();
-    };
-    match value {
-        Value::Array(entries) => entries.iter().any(|entry| is_deeper_than(entry, inner)),
-        Value::Object(entries) => entries.values().any(|entry| is_deeper_than(entry, inner)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}
-
-/// The number of values in a value, with itself.
-fn json_values(value: &Value) -> usize {
-    match value {
-        Value::Array(entries) => entries.iter().map(json_values).sum::<usize>() + 1,
-        Value::Object(entries) => entries.values().map(json_values).sum::<usize>() + 1,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
-    }
-}
-
-/// The length of a value as JSON, without serializing it to memory.
-fn json_size(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 = self.0.saturating_add(bytes.len());
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    match serde_json::to_writer(&mut count, value) {
-        Ok(()) => count.0,
-        Err(_) => usize::MAX,
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::check::Check;
 use crate::command::{ReportSkill, SkillPhase};
 use crate::id::{PlanId, SkillExecutionId};
+use crate::json::Json;
 use crate::policy::{MAX_METADATA_BYTES, MAX_SKILL_NAME};
 use crate::refusal::Refusal;
 use crate::skill::{OUTPUT_FORMATTING, OUTPUT_MEDIA_TYPE, SkillExecution, SkillState, SkillStatus};
@@ -152,7 +153,7 @@ impl Check {
                 self.issue(format!("metadata.{key}"), "must be a string");
             }
         }
-        let all = Value::Object(metadata.clone());
+        let all = Json::from(Value::Object(metadata.clone()));
         self.size("metadata", &all, MAX_METADATA_BYTES);
     }
 }

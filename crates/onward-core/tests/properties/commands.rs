@@ -131,7 +131,7 @@ fn result(rng: &mut Rng<'_>) -> Arc<StepResult> {
     ];
     Arc::new(StepResult {
         confidence: rng.pick(&confidences).copied().flatten(),
-        data: rng.pick(&data).cloned().flatten(),
+        data: rng.pick(&data).cloned().flatten().map(Into::into),
         ..StepResult::from_summary("test result")
     })
 }

@@ -225,9 +225,13 @@ fn result(rng: &mut Rng<'_>) -> StepResult {
         json!({ "confidence": { "step": 1e308 }, "\0": "\u{202e}" }),
     ];
     StepResult {
-        data: rng.one_in(2).then(|| rng.pick(&data).cloned()).flatten(),
+        data: rng
+            .one_in(2)
+            .then(|| rng.pick(&data).cloned())
+            .flatten()
+            .map(Into::into),
         confidence: rng.one_in(2).then(|| rng.pick(&NUMBERS).copied()).flatten(),
-        report: rng.one_in(8).then(|| json!(17)),
+        report: rng.one_in(8).then(|| json!(17)).map(Into::into),
         formatting_notes: rng.one_in(8).then(|| text(rng)),
         ..StepResult::from_summary(text(rng))
     }

@@ -23,7 +23,7 @@ fn submit_data(
     confidence: Option<f64>,
 ) -> Vec<Event> {
     let result = StepResult {
-        data: Some(data),
+        data: Some(data.into()),
         confidence,
         ..StepResult::from_summary("test result with details")
     };

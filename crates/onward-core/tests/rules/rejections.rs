@@ -63,9 +63,9 @@ fn rejects_an_invalid_result_with_all_invalid_fields() {
     let mut harness = Harness::with_steps(1).started();
     let result = StepResult {
         summary: String::new(),
-        data: Some(json!([1])),
+        data: Some(json!([1]).into()),
         confidence: Some(1.5),
-        report: Some(json!({ "log": "x".repeat(1024 * 1024) })),
+        report: Some(json!({ "log": "x".repeat(1024 * 1024) }).into()),
         formatting_notes: None,
     };
     let command = harness.submit_result(1, None, &Arc::new(result));
@@ -92,7 +92,7 @@ fn accepts_a_result_of_exactly_one_mebibyte() {
     let padding = 1024 * 1024 - r#"{"log":""}"#.len();
     let data = Some(json!({ "log": "x".repeat(padding) }));
     let result = StepResult {
-        data,
+        data: data.map(Into::into),
         confidence: Some(1.0),
         ..StepResult::from_summary("large result")
     };

@@ -431,7 +431,7 @@ fn a_late_review_request_keeps_its_questions() {
     assert_eq!(kept.content.summary, "test summary");
     assert_eq!(
         kept.content.data,
-        Some(serde_json::json!({ "questions": ["test question"] }))
+        Some(serde_json::json!({ "questions": ["test question"] })).map(Into::into)
     );
 }
 

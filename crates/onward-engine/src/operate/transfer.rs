@@ -256,7 +256,7 @@ fn step(step: &Step) -> Value {
             add("startedAt", started_at.to_string().into());
             add("endedAt", ended_at.to_string().into());
             add("resultSummary", result.summary.clone().into());
-            add("result", result.data.clone().unwrap_or(Value::Null));
+            add("result", json!(result.data));
             add("confidence", result.confidence.into());
         }
         StepState::Skipped { ended_at, .. } => add("endedAt", ended_at.to_string().into()),
@@ -281,8 +281,9 @@ fn branch(branch: &onward_core::branch::Branch) -> Value {
 }
 
 fn event(entry: &Entry) -> Value {
-    let mut encoded = codec::encode(&entry.event);
-    if let Some(token) = encoded.details.get_mut("claimToken") {
+    let encoded = codec::encode(&entry.event);
+    let mut details = json!(encoded.details);
+    if let Some(token) = details.get_mut("claimToken") {
         *token = MASKED_TOKEN.into();
     }
     json!({
@@ -293,7 +294,7 @@ fn event(entry: &Entry) -> Value {
         "sessionId": entry.author.session.as_ref().map(SessionId::as_str),
         "eventType": encoded.name,
         "stepId": encoded.step.map(|step| step.to_string()),
-        "details": encoded.details,
+        "details": details,
     })
 }
 

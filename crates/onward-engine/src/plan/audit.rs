@@ -1,9 +1,8 @@
 //! Queries on a plan's audit trail, without claim tokens.
 
-use onward_core::PlanId;
 use onward_core::role::Permission;
+use onward_core::{Json, PlanId};
 use onward_store::{AuditTrail, Contexts, Entry, Plans, Recent, codec};
-use serde_json::Value;
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -17,7 +16,7 @@ pub struct AuditEntry {
     /// The event's name.
     pub name: &'static str,
     /// The event's details as a JSON object, without claim tokens.
-    pub details: Value,
+    pub details: Json,
 }
 
 /// Bytes of details in a page, unless its first entry alone is larger.

@@ -13,7 +13,7 @@ use onward_core::decide::With;
 use onward_core::decide::keep_late_result::correctable_attempt;
 use onward_core::id::{ArtifactId, ClaimToken};
 use onward_core::role::Permission;
-use onward_core::{Code, Command, PlanId, StepId};
+use onward_core::{Code, Command, Json, PlanId, StepId};
 use onward_store::{Artifact, Artifacts, Facts, Tx};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -161,9 +161,12 @@ fn content(late: &LateResult) -> String {
     let result = &late.content;
     let fields = [
         ("resultSummary", Some(Value::from(result.summary.clone()))),
-        ("result", result.data.clone()),
+        ("result", result.data.as_ref().and_then(Json::parse)),
         ("confidence", result.confidence.map(Value::from)),
-        ("stepExecutionReport", result.report.clone()),
+        (
+            "stepExecutionReport",
+            result.report.as_ref().and_then(Json::parse),
+        ),
         (
             "outputFormattingNotes",
             result.formatting_notes.clone().map(Value::from),

@@ -27,6 +27,10 @@ use crate::plan::next_step::{
 use crate::run::{Applied, CommandOutcome, run_and_claim};
 use crate::sanitize;
 
+/// Entries of a page of the audit trail, and their bytes.
+const PAGE_ROWS: u32 = 1_000;
+const PAGE_BYTES: u64 = 1024 * 1024;
+
 /// A step result from an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
@@ -270,9 +274,28 @@ pub(crate) async fn replay_commit(
     let (last, at) = commit
         .last()
         .map_or((0, Timestamp::MIN), |last| (last.seq, last.at));
-    let mut entries = AuditTrail(tx).whole_trail(plan).await?;
-    entries.retain(|entry| entry.seq <= last);
+    let mut entries = Vec::new();
+    let mut behind = 0;
+    while behind < last {
+        let mut trail = AuditTrail(tx);
+        let mut page = trail
+            .trail_page(plan, behind, PAGE_ROWS, PAGE_BYTES)
+            .await?;
+        let Some(end) = page.last() else { break };
+        behind = end.seq;
+        page.retain(|entry| entry.seq <= last);
+        page.iter_mut().for_each(remove_result);
+        entries.append(&mut page);
+    }
     Ok((at, replay(&entries)?))
+}
+
+/// Removes the result of an entry: a response does not contain results of earlier steps, and all of
+/// them together can be larger than memory.
+fn remove_result(entry: &mut Entry) {
+    if let Event::StepCompleted { result, .. } = &mut entry.event {
+        *result = Arc::new(StepResult::from_summary(""));
+    }
 }
 
 /// Rebuilds a plan from its audit trail.

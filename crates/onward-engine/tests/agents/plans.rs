@@ -76,7 +76,7 @@ pub fn result(rng: &mut Rng, text: &str) -> StepResult {
     let size = usize::try_from(rng.below(600)).unwrap_or(0);
     StepResult {
         confidence: Some(rng.below(1000) as f64 / 1000.0),
-        data: Some(json!({ "found": "x".repeat(size), "sources": [1, 2, 3] })),
+        data: Some(json!({ "found": "x".repeat(size), "sources": [1, 2, 3] }).into()),
         ..StepResult::from_summary(text)
     }
 }

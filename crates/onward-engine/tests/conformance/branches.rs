@@ -25,7 +25,7 @@ async fn complete_with_confidence(
     let step = harness.claim(plan).await;
     let mut submission = submission_for(&step, "done");
     submission.result.confidence = Some(confidence);
-    submission.result.data = Some(json!({ "verdict": "keep" }));
+    submission.result.data = Some(json!({ "verdict": "keep" }).into());
     harness.submit(submission).await.unwrap()
 }
 

@@ -277,7 +277,7 @@ async fn a_different_result_for_a_completed_step_is_not_a_duplicate(harness: &Ha
     other.result.confidence = Some(0.6);
     assert_eq!(code(harness.submit(other).await), "illegal_transition");
     let mut other = first;
-    other.result.data = Some(serde_json::json!({}));
+    other.result.data = Some(serde_json::json!({}).into());
     assert_eq!(code(harness.submit(other).await), "illegal_transition");
 }
 

@@ -26,9 +26,9 @@ async fn stores_a_rejected_result_with_all_its_fields(harness: &Harness) {
     let step = harness.claim(plan.id).await;
     harness.complete(&step, "first").await;
     let mut late = submission_for(&step, "second");
-    late.result.data = Some(json!({ "sources": [1, 2] }));
+    late.result.data = Some(json!({ "sources": [1, 2] }).into());
     late.result.confidence = Some(0.25);
-    late.result.report = Some(json!({ "tools": "many" }));
+    late.result.report = Some(json!({ "tools": "many" }).into());
     late.result.formatting_notes = Some("short".to_owned());
     let rejected = error(harness.submit(late).await);
     let stored = artifacts(harness, plan.id).await;
@@ -172,7 +172,7 @@ async fn stores_a_result_that_exceeds_the_nesting_limit_as_text(harness: &Harnes
     let step = harness.claim(plan.id).await;
     let mut deep = submission_for(&step, "deep");
     let nested = (0..120).fold(json!("bottom"), |inner, _| json!([inner]));
-    deep.result.data = Some(json!({ "nested": nested }));
+    deep.result.data = Some(json!({ "nested": nested }).into());
     let rejected = error(harness.submit(deep).await);
     assert_eq!(rejected.code().as_str(), "invalid_input");
     let kept = rejected.kept().expect("work is kept");

@@ -366,7 +366,7 @@ async fn respects_any_character_budget(harness: &Harness) {
         let step = harness.claim(plan.id).await;
         let mut submission =
             crate::operations::submission_for(&step, &"a \"quoted\" line\n".repeat(20));
-        submission.result.data = Some(json!({ "data": "x".repeat(300) }));
+        submission.result.data = Some(json!({ "data": "x".repeat(300) }).into());
         harness.submit(submission).await.unwrap();
     }
     let under_review = harness.claim(plan.id).await;

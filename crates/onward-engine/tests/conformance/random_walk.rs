@@ -165,7 +165,8 @@ impl RandomWalk {
         submission.result.confidence = Some(if self.one_in(2) { 0.9 } else { 0.1 });
         submission.result.data = self
             .one_in(2)
-            .then(|| json!({ "key": [1.5, null, "text"] }));
+            .then(|| json!({ "key": [1.5, null, "text"] }))
+            .map(Into::into);
         let submitted = harness.submit(submission).await;
         if let Ok(Some(next)) = submitted.as_ref().map(|submitted| &submitted.next_step) {
             self.record_claim(next);

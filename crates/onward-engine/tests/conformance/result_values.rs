@@ -1,5 +1,6 @@
 //! Result values: numbers round-trip exactly, and the size and nesting limits are inclusive.
 
+use onward_core::Json;
 use onward_core::policy::MAX_RESULT_BYTES;
 use serde_json::{Value, json};
 
@@ -77,12 +78,12 @@ async fn numbers_in_result_data_round_trip(harness: &Harness) {
         "deep": [[[[1e-7, true, null]]]],
     });
     let mut submission = submission_for(&step, "done");
-    submission.result.data = Some(sent.clone());
-    submission.result.report = Some(sent.clone());
+    submission.result.data = Some(sent.clone().into());
+    submission.result.report = Some(sent.clone().into());
     harness.submit(submission.clone()).await.unwrap();
     let stored = harness.step_result(plan.id, 0).await;
     // Compared as text, to distinguish `1` from `1.0`.
-    let text = |value: &Option<Value>| value.as_ref().unwrap().to_string();
+    let text = |value: &Option<Json>| value.as_ref().unwrap().to_string();
     assert_eq!(text(&stored.data), sent.to_string());
     assert_eq!(text(&stored.report), sent.to_string());
     harness
@@ -97,16 +98,16 @@ async fn accepts_result_data_of_one_mebibyte_and_rejects_one_byte_more(harness: 
     let plan = harness.plan(1).await;
     let step = harness.claim(plan.id).await;
     let mut submission = submission_for(&step, "done");
-    submission.result.data = Some(of_size(MAX_RESULT_BYTES + 1));
+    submission.result.data = Some(of_size(MAX_RESULT_BYTES + 1).into());
     assert_eq!(
         code(harness.submit(submission.clone()).await),
         "invalid_input"
     );
-    submission.result.data = Some(of_size(MAX_RESULT_BYTES));
-    submission.result.report = Some(of_size(MAX_RESULT_BYTES));
+    submission.result.data = Some(of_size(MAX_RESULT_BYTES).into());
+    submission.result.report = Some(of_size(MAX_RESULT_BYTES).into());
     harness.submit(submission).await.unwrap();
     let stored = harness.step_result(plan.id, 0).await;
-    assert_eq!(stored.data, Some(of_size(MAX_RESULT_BYTES)));
+    assert_eq!(stored.data, Some(of_size(MAX_RESULT_BYTES).into()));
 }
 
 async fn accepts_64_nesting_levels_and_rejects_65(harness: &Harness) {
@@ -114,12 +115,12 @@ async fn accepts_64_nesting_levels_and_rejects_65(harness: &Harness) {
     let plan = harness.plan(1).await;
     let step = harness.claim(plan.id).await;
     let mut submission = submission_for(&step, "done");
-    submission.result.data = Some(nested(65));
+    submission.result.data = Some(nested(65).into());
     assert_eq!(
         code(harness.submit(submission.clone()).await),
         "invalid_input"
     );
-    submission.result.data = Some(nested(64));
+    submission.result.data = Some(nested(64).into());
     harness.submit(submission).await.unwrap();
     let exported = harness.engine.export(&harness.me, plan.id).await.unwrap();
     let text = exported.to_string();

@@ -254,7 +254,7 @@ async fn records_start_and_end_in_the_audit_trail_of_the_linked_plan(harness: &H
     assert_eq!(names, expected);
     assert_eq!(
         events[1].details,
-        json!({ "executionId": id.to_string(), "skillName": "survey" })
+        json!({ "executionId": id.to_string(), "skillName": "survey" }).into()
     );
     assert_eq!(events[1].entry.author.session, Some(SessionId::new("s")));
     assert_eq!(
@@ -264,6 +264,7 @@ async fn records_start_and_end_in_the_audit_trail_of_the_linked_plan(harness: &H
             "skillName": "survey",
             "errorMessage": "out of paper"
         })
+        .into()
     );
 }
 

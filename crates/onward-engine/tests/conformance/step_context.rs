@@ -158,7 +158,7 @@ async fn never_omits_a_dependency_before_other_results(harness: &Harness) {
     for number in 1..=30 {
         let step = harness.claim(plan.id).await;
         let mut submission = submission_for(&step, &format!("{number} {}", "text ".repeat(200)));
-        submission.result.data = Some(json!({ "of": number, "more": "data ".repeat(100) }));
+        submission.result.data = Some(json!({ "of": number, "more": "data ".repeat(100) }).into());
         submission.result.confidence = Some(0.5);
         harness.submit(submission).await.unwrap();
     }
@@ -169,7 +169,11 @@ async fn never_omits_a_dependency_before_other_results(harness: &Harness) {
         let second = &context.results[0];
         assert_eq!(second.step.order, 2, "{max_chars}");
         assert!(summary(&context, 2).len() > 1_000, "full summary");
-        assert_eq!(second.data.as_ref().unwrap()["of"], 2, "result data");
+        assert_eq!(
+            second.data.as_ref().unwrap().parse().unwrap()["of"],
+            2,
+            "result data"
+        );
         assert_eq!(second.step.confidence, Some(0.5));
         let others: Vec<u32> = orders(&context).split_off(1);
         let nearest: Vec<u32> = (3..=30).rev().take(others.len()).collect();

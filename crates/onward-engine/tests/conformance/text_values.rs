@@ -88,8 +88,8 @@ async fn replaces_nul_in_texts_and_keys_of_a_result(harness: &Harness) {
     let step = claimed_step(next.unwrap());
     let mut submission = submission_for(&step, SENT);
     submission.session = Some(SessionId::new(SENT));
-    submission.result.data = Some(json!({ SENT: { SENT: [SENT, { SENT: SENT }] } }));
-    submission.result.report = Some(json!({ SENT: SENT }));
+    submission.result.data = Some(json!({ SENT: { SENT: [SENT, { SENT: SENT }] } }).into());
+    submission.result.report = Some(json!({ SENT: SENT }).into());
     submission.result.formatting_notes = sent();
     let response = harness.submit(submission.clone()).await.unwrap();
     let document = export_without_nul(harness, plan.id).await;
@@ -203,7 +203,7 @@ async fn replaces_nul_in_a_rejected_result(harness: &Harness) {
     let plan = harness.plan(2).await;
     harness.complete_steps(plan.id, 1).await;
     let mut late = submission_without_token(plan.steps[0], SENT);
-    late.result.data = Some(json!({ SENT: SENT }));
+    late.result.data = Some(json!({ SENT: SENT }).into());
     assert_eq!(code(harness.submit(late).await), "illegal_transition");
     let document = export_without_nul(harness, plan.id).await;
     let content = document["artifacts"][0]["content"].as_str().unwrap();
@@ -324,7 +324,7 @@ async fn stores_other_characters_unchanged(harness: &Harness) {
             (Some(text), text)
         );
         let mut submission = submission_for(&step, text);
-        submission.result.data = Some(json!({ text: text }));
+        submission.result.data = Some(json!({ text: text }).into());
         harness.submit(submission).await.unwrap();
         let document = document(&harness.engine, &harness.me, plan.id).await;
         assert_eq!(document["plan"]["name"], text);
@@ -345,11 +345,11 @@ async fn distinguishes_empty_from_missing_texts(harness: &Harness) {
     assert_eq!(step.title.as_deref(), Some(""));
     let mut submission = submission_for(&step, "done");
     submission.result.formatting_notes = Some(String::new());
-    submission.result.data = Some(json!({}));
+    submission.result.data = Some(json!({}).into());
     harness.submit(submission).await.unwrap();
     let done = harness.step_result(plan.id, 0).await;
     assert_eq!(done.formatting_notes.as_deref(), Some(""));
-    assert_eq!((&done.data, &done.report), (&Some(json!({})), &None));
+    assert_eq!((&done.data, &done.report), (&Some(json!({}).into()), &None));
     harness
         .engine
         .record_session_resume(&harness.me, plan.id, SessionId::new(""))

@@ -17,8 +17,8 @@ pub(crate) struct ConditionInput<'a> {
 }
 
 impl ConditionInput<'_> {
-    fn field(&self, name: &str) -> Option<&Value> {
-        self.result.data.as_ref()?.get(name)
+    fn field(&self, name: &str) -> Option<Value> {
+        self.result.data.as_ref()?.parse()?.get(name).cloned()
     }
 
     fn confidence(&self, test: impl FnOnce(f64) -> bool) -> Option<bool> {
@@ -44,8 +44,8 @@ pub(crate) const ALL: [(&str, Evaluate); 14] = [
         input.field("verdict").map(|verdict| verdict != "ok")
     }),
     ("result.sources.size() < 3", |input| {
-        let sources = input.field("sources").and_then(Value::as_array);
-        sources.map(|sources| sources.len() < 3)
+        let sources = input.field("sources")?;
+        Some(sources.as_array()?.len() < 3)
     }),
     ("resultSummary.contains(\"again\")", |input| {
         Some(input.result.summary.contains("again"))

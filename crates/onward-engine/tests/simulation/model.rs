@@ -111,7 +111,7 @@ impl Model {
             Operation::RequestReview(review_request) => {
                 let questions = serde_json::json!({ "questions": review_request.questions });
                 let late = StepResult {
-                    data: Some(questions),
+                    data: Some(questions.into()),
                     ..StepResult::from_summary(review_request.summary.clone())
                 };
                 self.with_step(

@@ -14,8 +14,7 @@ use onward_core::id::{ClaimToken, SessionId};
 use onward_core::plan::{Brief, PlanFailure};
 use onward_core::policy::OnStall;
 use onward_core::step::{Claim, FailReason, SkipCause, StepResult};
-use onward_core::{Code, Event, PlanStatus, StepId, StepStatus};
-use serde_json::Value;
+use onward_core::{Code, Event, Json, PlanStatus, StepId, StepStatus};
 
 use super::details::Details;
 use super::part::{ACTIONS, each};
@@ -34,7 +33,7 @@ const CHANGES: [&str; 8] = [
     "add_branch",
 ];
 
-type Owned = Details<'static, String, Value>;
+type Owned = Details<'static, String, Json>;
 
 /// `step` is the one stored with the event. The caller checks that it is the step of the event.
 pub(super) fn event(

@@ -9,8 +9,7 @@ use onward_core::branch::Effect;
 use onward_core::event::{Change, Created, Decision, ReviewAction};
 use onward_core::id::{BranchId, ReviewId, SessionId, SkillExecutionId};
 use onward_core::step::{Claim, FailReason, SkipCause, StepResult};
-use onward_core::{Event, PlanStatus, StepStatus};
-use serde_json::Value;
+use onward_core::{Event, Json, PlanStatus, StepStatus};
 
 use super::details::Details;
 use super::part::{BranchJson, NoEffectJson, each};
@@ -22,7 +21,7 @@ const AWAITING_INPUT: &str = StepStatus::AwaitingInput.as_str();
 const EXECUTING: &str = PlanStatus::Executing.as_str();
 const STALLED: &str = PlanStatus::Stalled.as_str();
 
-impl<'e> From<&'e Event> for Details<'e, &'e str, &'e Value> {
+impl<'e> From<&'e Event> for Details<'e, &'e str, &'e Json> {
     fn from(event: &'e Event) -> Self {
         let mut details = Self {
             action: event.action(),
@@ -33,7 +32,7 @@ impl<'e> From<&'e Event> for Details<'e, &'e str, &'e Value> {
     }
 }
 
-impl<'e> Details<'e, &'e str, &'e Value> {
+impl<'e> Details<'e, &'e str, &'e Json> {
     fn add_event(&mut self, event: &'e Event) {
         match event {
             Event::PlanModified { change, rationale } => {

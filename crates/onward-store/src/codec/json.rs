@@ -1,5 +1,6 @@
 //! Reads and writes mirrors as JSON text. An error names the path of the invalid value.
 
+use onward_core::Json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -33,6 +34,12 @@ fn locate<T: DeserializeOwned>(text: &str, error: &serde_json::Error) -> Undecod
         // The text repeats a key, and its last value is valid.
         Ok(_) => Undecodable::new("", error),
     }
+}
+
+/// A mirror as JSON.
+pub(crate) fn text(mirror: &impl Serialize) -> Json {
+    // Fails only for keys that are not text.
+    serde_json::value::to_raw_value(mirror).map_or_else(|_| Value::Null.into(), Json::from)
 }
 
 /// Writes a mirror.

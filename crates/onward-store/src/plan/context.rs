@@ -7,8 +7,7 @@
 use onward_core::branch::Branch;
 use onward_core::id::{ArtifactId, SessionId};
 use onward_core::step::FailReason;
-use onward_core::{PlanId, Step, StepId, StepStatus, StepType, Timestamp};
-use serde_json::Value as Json;
+use onward_core::{Json, PlanId, Step, StepId, StepStatus, StepType, Timestamp};
 
 use crate::error::Error;
 use crate::query::Query;

@@ -186,9 +186,9 @@ fn results() -> BoxedStrategy<StepResult> {
         .prop_map(
             |((summary, formatting_notes), data, confidence, report)| StepResult {
                 summary,
-                data,
+                data: data.map(Into::into),
                 confidence,
-                report,
+                report: report.map(Into::into),
                 formatting_notes,
             },
         )

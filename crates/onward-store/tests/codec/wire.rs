@@ -24,7 +24,8 @@ const REVIEW: ReviewId = ReviewId::from_u128(4);
 fn encodes_as(event: &Event, name: &str, details: &Value) {
     let encoded = encode(event);
     assert_eq!(encoded.name, name);
-    assert_eq!(&encoded.details, details, "\n{:#}\n", encoded.details);
+    let found = encoded.details.parse().expect("JSON");
+    assert_eq!(&found, details, "\n{found:#}\n");
 }
 
 fn session() -> Option<SessionId> {
@@ -148,9 +149,9 @@ fn a_result_includes_the_verdicts_of_its_branches() {
         from: StepStatus::InProgress,
         result: Arc::new(StepResult {
             summary: "The Moon, twice.".to_owned(),
-            data: Some(json!({ "sources": [1, 2.5, null] })),
+            data: Some(json!({ "sources": [1, 2.5, null] }).into()),
             confidence: Some(0.9),
-            report: Some(json!({ "toolCalls": 4 })),
+            report: Some(json!({ "toolCalls": 4 }).into()),
             formatting_notes: Some("As a list.".to_owned()),
         }),
         verdicts: vec![BranchVerdict {

@@ -67,9 +67,11 @@ impl Spec for SubmitStepResult {
     ) -> Result<SubmittedResult, ToolError> {
         let result = StepResult {
             summary: input.result_summary,
-            data: input.result.map(Value::Object),
+            data: input.result.map(|result| Value::Object(result).into()),
             confidence: input.confidence,
-            report: input.step_execution_report.map(Value::Object),
+            report: input
+                .step_execution_report
+                .map(|report| Value::Object(report).into()),
             formatting_notes: input.output_formatting_notes,
         };
         let work = || {

@@ -1,7 +1,7 @@
 //! The responses of `get_step_context` and `get_research_context`.
 
-use onward_core::StepId;
 use onward_core::event::Decision;
+use onward_core::{Json, StepId};
 use onward_engine::context::{
     FeedbackEntry, InterruptedStep, OwnStep, PlanContext as EnginePlanContext, ProgressNote,
     SignificantEvent, StepContext as EngineStepContext, StepDetails, StepWithResult,
@@ -71,7 +71,8 @@ struct PriorResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    result: Option<Json>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -328,7 +329,8 @@ struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    result: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }

@@ -1,8 +1,8 @@
 //! The audit trail: `{planId, events: [{seq, at, eventType, stepId?, actor, details}]}`, oldest
 //! first.
 
-use onward_core::PlanId;
 use onward_core::id::SessionId;
+use onward_core::{Json, PlanId};
 use onward_engine::audit::AuditEntry;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,7 +29,8 @@ struct Event {
     actor: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
-    details: Value,
+    #[schemars(with = "Value")]
+    details: Json,
 }
 
 impl Audit {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use onward_core::id::SessionId;
-use onward_core::{PlanId, StepId, StepStatus, Timestamp};
+use onward_core::{Json, PlanId, StepId, StepStatus, Timestamp};
 use onward_engine::list::StepPage;
 use onward_engine::next_step::StepInProgress;
 use onward_engine::status::StalledStep;
@@ -47,7 +47,8 @@ pub(crate) struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    step_execution_report: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    step_execution_report: Option<Json>,
 }
 
 impl Step {

@@ -275,7 +275,7 @@ impl Builder {
         let plan = self.create("evil", plan).await;
         let step = self.claim(plan, Some("s\u{1b}[31m")).await.step;
         let mut result = StepResult::from_summary(format!("done{escape}"));
-        result.data = Some(serde_json::json!({ "a\u{1b}": "```\n~~~\u{9b}" }));
+        result.data = Some(serde_json::json!({ "a\u{1b}": "```\n~~~\u{9b}" }).into());
         self.submit(step, result).await;
     }
 
@@ -328,7 +328,7 @@ impl Builder {
         self.wait(2 * MINUTE);
         let mut result = StepResult::from_summary("Three sources, all agree.");
         result.confidence = Some(0.9);
-        result.data = Some(serde_json::json!({ "sources": 3 }));
+        result.data = Some(serde_json::json!({ "sources": 3 }).into());
         self.submit(step, result).await;
         self.wait(MINUTE);
         let step = self.claim(plan, Some("desk")).await.step;

@@ -15,6 +15,7 @@ use reqwest::header::AUTHORIZATION;
 use serde_json::Value;
 
 use crate::basics::plan;
+use crate::mcp::{Agent, Protocol};
 use crate::page_routes::{self, Route, Visitor};
 use crate::program;
 use crate::routes::{ROLES, is_allowed, samples};
@@ -229,6 +230,36 @@ async fn every_role_is_limited_to_its_permissions() {
         }
     }
     assert!(forbidden >= 25, "{forbidden}");
+    let requests = samples.len() * tokens.len();
+    println!("{requests} requests to the API, {forbidden} of them forbidden");
+}
+
+#[tokio::test]
+async fn every_role_is_limited_to_its_permissions_on_tools() {
+    let setup = program("tool-roles").with_config(TOKENS_REQUIRED);
+    let tokens = ROLES.map(|role| (role, setup.token("acme", role, role)));
+    let owner = tokens[0].1.clone();
+    let server = setup.serve();
+    let ids = Ids::create(&server, Some(&owner), "tides", 1).await;
+    let samples = samples(&server, Some(&owner), &ids).await;
+    let mut counts = [0, 0];
+    for (role, token) in tokens.iter().rev() {
+        let agent = Agent::connect(&server, Protocol::Handshake, Some(token)).await;
+        let tools = agent.tool_names().await;
+        for sample in samples
+            .iter()
+            .filter(|sample| tools.contains(&sample.operation))
+        {
+            let arguments = sample.arguments.clone();
+            let response = agent.response(&sample.operation, arguments).await;
+            let is_forbidden = response["error"]["code"] == "forbidden";
+            let allowed = is_allowed(role, sample.min_role);
+            assert_eq!(is_forbidden, !allowed, "{role} {sample:?}: {response}");
+            counts[usize::from(allowed)] += 1;
+        }
+    }
+    println!("{counts:?} calls of tools were forbidden and allowed");
+    assert!(counts[0] >= 12 && counts[1] >= 60, "{counts:?}");
 }
 
 #[tokio::test]
@@ -261,6 +292,7 @@ async fn every_role_is_limited_to_its_permissions_on_pages() {
             }
         }
     }
+    println!("{counts:?} requests to pages were forbidden and allowed");
     assert!(counts[0] >= 25 && counts[1] >= 100, "{counts:?}");
 }
 

@@ -1,6 +1,8 @@
 //! `/mcp`: a whole plan with a real client in both protocol versions, session isolation, shutdown
 //! and revoked tokens.
 
+use std::borrow::Cow;
+
 use onward_testbed::{Response, Server, send};
 use reqwest::{Method, RequestBuilder};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};
@@ -15,7 +17,7 @@ use crate::program;
 
 /// The protocol: sessions with a handshake (2025-11-25), or stateless (2026-07-28).
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Protocol {
+pub(crate) enum Protocol {
     Handshake,
     Stateless,
 }
@@ -23,10 +25,10 @@ enum Protocol {
 const PROTOCOLS: [Protocol; 2] = [Protocol::Handshake, Protocol::Stateless];
 
 /// A connected client.
-struct Agent(RunningService<RoleClient, ClientConfig>);
+pub(crate) struct Agent(RunningService<RoleClient, ClientConfig>);
 
 impl Agent {
-    async fn connect(server: &Server, protocol: Protocol, token: Option<&str>) -> Self {
+    pub(crate) async fn connect(server: &Server, protocol: Protocol, token: Option<&str>) -> Self {
         let at = format!("{}/mcp", server.url);
         let mut config = StreamableHttpClientTransportConfig::with_uri(at);
         if let Some(token) = token {
@@ -45,7 +47,24 @@ impl Agent {
         Self(connected.expect("client connected"))
     }
 
-    async fn call_raw(&self, tool: &'static str, arguments: Value) -> CallToolResult {
+    pub(crate) async fn tool_names(&self) -> Vec<String> {
+        let tools = self.0.list_all_tools().await.expect("value is a list");
+        tools.into_iter().map(|tool| tool.name.into()).collect()
+    }
+
+    /// The response or error of a tool.
+    pub(crate) async fn response(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.call_raw(tool.to_owned(), arguments).await;
+        let text = result.content.first().and_then(|content| content.as_text());
+        let text = &text.expect("text returned").text;
+        serde_json::from_str(text).expect("text is JSON")
+    }
+
+    async fn call_raw(
+        &self,
+        tool: impl Into<Cow<'static, str>>,
+        arguments: Value,
+    ) -> CallToolResult {
         let arguments = arguments.as_object().expect("value is an object").clone();
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
         self.0.call_tool(params).await.expect("response received")

@@ -207,5 +207,6 @@ async fn memory_stays_bounded_under_concurrent_worst_case_requests() {
         }
     }
     server.get("/readyz").await.expect_success();
+    println!("{peak} KiB at the peak");
     assert!(peak < MAX_RSS_KIB, "{peak} KiB");
 }

@@ -15,6 +15,8 @@ pub(crate) struct Sample {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) body: Option<Value>,
+    /// The same request as arguments of the tool with the operation's name.
+    pub(crate) arguments: Value,
     /// The lowest role that is allowed, if agents cannot decide reviews.
     pub(crate) min_role: &'static str,
 }
@@ -30,6 +32,15 @@ impl Sample {
         }
         send(request).await
     }
+}
+
+/// The body, with the ids in the path.
+pub(crate) fn arguments(path: &str, body: Option<&Value>, ids: &Ids) -> Value {
+    let mut arguments = body.cloned().unwrap_or_else(|| json!({}));
+    for name in crate::page_routes::parameters(path) {
+        arguments[name] = ids.argument(name).unwrap_or(json!(1));
+    }
+    arguments
 }
 
 /// The path with these ids instead of the names in braces.
@@ -130,16 +141,18 @@ pub(crate) async fn samples(server: &Server, token: Option<&str>, ids: &Ids) -> 
                 continue;
             }
             let (body, min_role) = body_and_role(operation);
-            let path = fill(path, ids);
-            let path = match operation {
-                "search_sources" => format!("{path}?query=words"),
-                _ => path,
-            };
+            let mut arguments = arguments(path, body.as_ref(), ids);
+            let mut path = fill(path, ids);
+            if operation == "search_sources" {
+                path.push_str("?query=words");
+                arguments["query"] = json!("words");
+            }
             samples.push(Sample {
                 operation: operation.to_owned(),
                 method: method.to_uppercase().parse().expect("valid method"),
                 path: format!("/api/v1{path}"),
                 body,
+                arguments,
                 min_role,
             });
         }

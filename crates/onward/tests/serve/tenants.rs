@@ -8,9 +8,10 @@ use onward_testbed::{Program, Response, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::mcp::{Agent, Protocol};
 use crate::page_routes::{self, Route, Visitor};
 use crate::program;
-use crate::routes::{Sample, body_and_role, fill};
+use crate::routes::{Sample, arguments, body_and_role, fill};
 use crate::world::Ids;
 
 /// A word in every text of the other tenant.
@@ -219,15 +220,21 @@ impl Operation {
         let mut body = variant(&self.name, argument, ours).or(body);
         let mut path = self.path.clone();
         let mut query = Vec::new();
+        let mut named = Vec::new();
         if self.name == "search_sources" {
             query.push(format!("query={OUR_WORD}"));
+            named.push(("query", json!(OUR_WORD)));
         }
         match &argument.place {
             Place::Path => {
                 let value = value.as_str().unwrap();
+                named.push((&argument.name, json!(value)));
                 path = path.replace(&format!("{{{}}}", argument.name), value);
             }
-            Place::Query => query.push(format!("{}={}", argument.name, value.as_str().unwrap())),
+            Place::Query => {
+                query.push(format!("{}={}", argument.name, value.as_str().unwrap()));
+                named.push((&argument.name, value));
+            }
             Place::Body(around) => {
                 let mut place = body.get_or_insert_with(|| json!({}));
                 for name in around {
@@ -246,11 +253,16 @@ impl Operation {
             true => String::new(),
             false => format!("?{}", query.join("&")),
         };
+        let mut arguments = arguments(&self.path, body.as_ref(), ours);
+        for (name, value) in named {
+            arguments[name] = value;
+        }
         Sample {
             operation: self.name.clone(),
             method: self.method.clone(),
             path: format!("/api/v1{}{query}", fill(&path, ours)),
             body,
+            arguments,
             min_role,
         }
     }
@@ -336,6 +348,7 @@ async fn isolates_tenants(setup: Program) {
                 method: operation.method.clone(),
                 path: format!("/api/v1{}", operation.path),
                 body,
+                arguments: json!({}),
                 min_role,
             };
             let response = request.send(&tenants.server, token).await;
@@ -344,6 +357,41 @@ async fn isolates_tenants(setup: Program) {
     }
     println!("{compared} arguments of the API compared");
     assert!(compared >= 60, "{compared}");
+    assert_eq!(tenants.their_view().await, before);
+}
+
+/// The same comparison with the tools of `/mcp`.
+async fn isolates_tenants_of_tools(setup: Program) {
+    let mut tenants = Tenants::new(setup).await;
+    let before = tenants.their_view().await;
+    let (their_ids, missing) = (tenants.their_ids.clone(), Ids::missing());
+    let agent = Agent::connect(&tenants.server, Protocol::Handshake, Some(&tenants.ours)).await;
+    let mut compared = 0;
+    let tools = agent.tool_names().await;
+    for operation in operations(&tenants).await {
+        if !tools.contains(&operation.name) {
+            continue;
+        }
+        for argument in &operation.arguments {
+            let mut responses = Vec::new();
+            for other in [&their_ids, &missing] {
+                let ours = tenants.our_ids().await;
+                let arguments = operation.request(argument, &ours, other).arguments;
+                let response = agent.response(&operation.name, arguments).await;
+                let ids: Vec<&str> = other.all().into_iter().chain(ours.all()).collect();
+                let response = normalize_json(response, &ids);
+                assert!(!response.to_string().contains(THEIR_WORD), "{response:#}");
+                responses.push(response);
+            }
+            let [theirs, missing] = &responses[..] else {
+                unreachable!("two responses")
+            };
+            assert_eq!(theirs, missing, "{argument:?} of {}", operation.name);
+            compared += 1;
+        }
+    }
+    println!("{compared} arguments of tools compared");
+    assert!(compared >= 40, "{compared}");
     assert_eq!(tenants.their_view().await, before);
 }
 
@@ -388,6 +436,11 @@ async fn isolates_tenants_on_pages(setup: Program) {
     println!("{compared} parameters of pages compared");
     assert!(compared >= 24, "{compared}");
     assert_eq!(tenants.their_view().await, before);
+}
+
+#[tokio::test]
+async fn other_tenants_ids_look_like_missing_ids_to_tools() {
+    isolates_tenants_of_tools(program("tenant-tools")).await;
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! Content is added in order of priority. What does not fit is omitted, or truncated if it is a
 //! text, and the budget records that, so that the response can report it.
 
-use serde_json::Value;
+use onward_core::Json;
 
 /// Minimum length of a truncated text; with less, its entry is omitted.
 const MIN_TEXT: usize = 80;
@@ -90,8 +90,8 @@ pub fn cost(text: &str) -> usize {
 }
 
 /// Cost of a value in JSON.
-pub(super) fn json_cost(data: &Value) -> usize {
-    data.to_string().chars().count()
+pub(super) fn json_cost(data: &Json) -> usize {
+    data.as_str().chars().count()
 }
 
 const fn char_cost(char: char) -> usize {

@@ -1,8 +1,7 @@
 //! Artifacts, outputs and results that a context contains, loaded within its budget.
 
-use onward_core::{PlanId, StepId};
+use onward_core::{Json, PlanId, StepId};
 use onward_store::{Contexts, Excerpt, OutputExcerpt, Outputs, StepBrief, Tx};
-use serde_json::Value;
 
 use super::budget::{Budget, cost, json_cost};
 use crate::error::Error;
@@ -22,7 +21,7 @@ pub struct StepWithResult {
     /// Summary of the result.
     pub summary: Option<String>,
     /// Structured data of the result: complete or absent.
-    pub data: Option<Value>,
+    pub data: Option<Json>,
 }
 
 /// Excerpts of artifacts, within the budget.

@@ -4,7 +4,7 @@
 use onward_core::apply::BranchOutline;
 use onward_core::event::{Decision, ReviewAction};
 use onward_core::id::{ClaimToken, SessionId};
-use onward_core::{Event, PlanId, Step, StepId, Timestamp};
+use onward_core::{Event, Json, PlanId, Step, StepId, Timestamp};
 use onward_store::{Contexts, Facts, Plans, Sheet, Significant, StepLine, Tx, UserFeedback, codec};
 use serde_json::Value;
 
@@ -228,6 +228,7 @@ pub(super) async fn recent(
     {
         let Significant { entry, order } = significant;
         let details = entry.details.as_ref().map(codec::shown);
+        let details = details.as_ref().and_then(Json::parse);
         if entry.name == "step_progressed" {
             let note = details.as_ref().and_then(|details| text(details, "note"));
             if let Some(mut note) = note.filter(|_| notes.len() < MAX_ENTRIES) {

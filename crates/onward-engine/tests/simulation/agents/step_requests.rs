@@ -32,9 +32,12 @@ impl Agents {
             } else {
                 format!("{summary} {}", rng.below(4))
             },
-            data: rng.percent(60).then_some(data),
+            data: rng.percent(60).then_some(data.into()),
             confidence: rng.percent(70).then(|| rng.below(11) as f64 / 10.0),
-            report: rng.percent(10).then(|| json!({ "tools": 3 })),
+            report: rng
+                .percent(10)
+                .then(|| json!({ "tools": 3 }))
+                .map(Into::into),
             formatting_notes: rng.percent(15).then(|| "as a table".to_owned()),
         }
     }

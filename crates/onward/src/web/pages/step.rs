@@ -120,9 +120,10 @@ pub(super) async fn show(visit: Visit, Path((plan, step)): Path<(String, String)
             page.session = claim.session.as_ref().map(|id| one_line(id.as_str(), 100));
             page.summary = Some(MarkdownHtml::render(&result.summary, MAX_CHARS));
             let data = result.data.as_ref();
-            page.data = data.map(|data| multiline(&format::pretty_json(data), MAX_CHARS));
+            page.data = data.map(|data| multiline(&format::pretty_json(&data.parse()), MAX_CHARS));
             let report = result.report.as_ref();
-            page.report = report.map(|report| multiline(&format::pretty_json(report), MAX_CHARS));
+            page.report =
+                report.map(|report| multiline(&format::pretty_json(&report.parse()), MAX_CHARS));
             page.confidence = result.confidence;
         }
         StepState::Skipped { ended_at, .. } => page.ended = when(*ended_at),

@@ -409,7 +409,7 @@ async fn audit(visit: &Visit, status: &Status) -> Result<Audit, PageError> {
             .session
             .as_ref()
             .map_or_else(String::new, |id| one_line(id.as_str(), 40)),
-        details: json(&event.details),
+        details: json(&event.details.parse()),
     };
     Ok(Audit {
         rows: entries.iter().map(row).collect(),
@@ -454,6 +454,6 @@ fn excerpt(start: &str, is_truncated: bool) -> String {
 }
 
 /// Pretty-printed JSON, truncated.
-fn json(value: &Value) -> String {
+fn json(value: &impl serde::Serialize) -> String {
     multiline(&format::pretty_json(value), MAX_CHARS)
 }
