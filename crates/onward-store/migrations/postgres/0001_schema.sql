@@ -131,6 +131,9 @@ CREATE TABLE plans (
     skipped bigint NOT NULL,
     failed bigint NOT NULL,
     seq bigint NOT NULL,
+    -- Random, and new with every commit. A database that was restored, or that lost commits in a
+    -- failover, repeats sequence numbers; it does not repeat the tags of the lost commits.
+    version_tag bigint NOT NULL DEFAULT 0,
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
     -- In units of ten seconds; lists are ordered by it first. A row whose indexed columns keep

@@ -47,10 +47,8 @@ impl Facts<'_> {
 
     /// Reads the head of a plan and records its version.
     fn head(&mut self, cells: &mut Cells) -> Result<PlanHead, Error> {
-        let (head, about) = plan::head_and_about(cells)?;
-        self.0
-            .versions
-            .record_read(head.id, plan::Known::of(&head, about));
+        let (head, known) = plan::head_and_known(cells)?;
+        self.0.versions.record_read(head.id, known);
         Ok(head)
     }
 
@@ -70,10 +68,10 @@ impl Facts<'_> {
         let Tx {
             cache, versions, ..
         } = &mut *self.0;
-        let Some(plan) = cache.as_ref().and_then(|cache| cache.plan(key)) else {
+        let Some((plan, tag)) = cache.as_ref().and_then(|cache| cache.version(key)) else {
             return Ok(None);
         };
-        let known = plan::Known::of(plan.head(), plan::About::of(plan.updated_at()));
+        let known = plan::Known::of(plan.head(), plan::About::of(plan.updated_at()), tag);
         versions.record_read(plan.head().id, known);
         Ok(Some(plan))
     }
@@ -87,10 +85,10 @@ impl Facts<'_> {
         let params = params![id, limit.events, limit.bytes];
         let rows = self.0.rows(query, params).await?;
         let bytes = rows.iter().map(Row::bytes).sum();
-        let trail: Result<Vec<_>, Error> = rows.into_iter().map(event::entry_and_due).collect();
-        let (trail, due): (Vec<_>, Vec<_>) = trail.unwrap_or_default().into_iter().unzip();
-        if let Some(cache) = &mut self.0.cache {
-            cache.replay(&trail, due.first().copied().flatten(), bytes);
+        let trail: Result<Vec<_>, Error> = rows.into_iter().map(event::entry_of_plan).collect();
+        let (trail, of_plan): (Vec<_>, Vec<_>) = trail.unwrap_or_default().into_iter().unzip();
+        if let (Some(cache), Some((due, tag))) = (&mut self.0.cache, of_plan.first()) {
+            cache.replay(&trail, *due, *tag, bytes);
         }
         Ok(())
     }
