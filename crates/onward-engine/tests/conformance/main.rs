@@ -27,6 +27,7 @@ mod random_walk;
 mod branches;
 mod change_feed;
 mod claims;
+mod clock_jumps;
 mod clock_skew;
 mod constraints;
 mod corrupt;

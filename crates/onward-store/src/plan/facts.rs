@@ -11,6 +11,7 @@ use onward_core::decide::modify::{self, Needs};
 use onward_core::decide::{NextFacts, ReferencedStep, SkipTarget, StepFacts, With};
 use onward_core::event::Decided;
 use onward_core::id::{BranchId, SessionId};
+use onward_core::policy::CLOCK_TOLERANCE;
 use onward_core::refusal::{MAX_NAMED, OpenDependencies};
 use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, Timestamp};
 
@@ -274,20 +275,22 @@ impl Facts<'_> {
         Ok((skip_target, between))
     }
 
-    /// Head of a plan, locked until the commit, with its steps past their own stall threshold.
+    /// Head of a plan, locked until the commit, with its steps past their own stall threshold, and
+    /// those whose times are in the future.
     pub async fn stalls_of(
         &mut self,
         id: PlanId,
         now: Timestamp,
     ) -> Result<Option<(PlanHead, Vec<Step>)>, Error> {
         let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
-        let ahead = questions.len();
+        let locks = questions.len();
         questions.push(Statement::new(Query::PlanFacts, params![id.as_uuid()]));
+        let ahead = now.checked_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
         questions.push(Statement::new(
-            Query::StepsStalled,
-            params![id.as_uuid(), now],
+            Query::StepsToCheck,
+            params![id.as_uuid(), now, ahead],
         ));
-        let mut answers = self.0.ask(questions).await?.into_iter().skip(ahead);
+        let mut answers = self.0.ask(questions).await?.into_iter().skip(locks);
         let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
             return Ok(None);
         };
