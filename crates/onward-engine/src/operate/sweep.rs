@@ -201,7 +201,7 @@ impl Engine {
         Ok(due.await?)
     }
 
-    async fn first_due(&self) -> Result<Option<Timestamp>, Error> {
+    pub(super) async fn first_due(&self) -> Result<Option<Timestamp>, Error> {
         let no_tenant = Arc::from("");
         let first = self.store.read(&no_tenant, |tx| {
             Box::pin(async { DueChecks(tx).first_due().await })

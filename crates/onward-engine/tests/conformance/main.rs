@@ -52,6 +52,7 @@ mod pagination;
 mod plan_cache;
 mod plan_context;
 mod plans;
+mod readiness;
 mod request_log;
 mod research;
 mod result_values;

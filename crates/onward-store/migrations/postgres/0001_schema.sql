@@ -241,17 +241,18 @@ CREATE TABLE steps (
         stall_threshold_ms, max_attempts, attempt, open_dependencies, undelivered, stalls_at,
         claim_token, started_at, ended_at, ended_commit, review, result_summary, skipped_by_branch,
         skipped_by_review, failure_kind))
-);
+) WITH (fillfactor = 85);
+-- A change of the status cannot be HOT, because the indexes depend on it. Activity of a step in
+-- progress can: no index contains `last_progress_at`, `stalls_at` or `updated_at`. A plan has few steps
+-- in progress, and a tenant few pending reviews, so these are filtered and sorted.
 CREATE INDEX steps_ready ON steps (tenant_id, plan_id, step_order)
     WHERE status = 'pending' AND open_dependencies = 0;
-CREATE INDEX steps_working ON steps (tenant_id, plan_id, stalls_at)
+CREATE INDEX steps_working ON steps (tenant_id, plan_id)
     WHERE status = 'in_progress';
 CREATE INDEX steps_asking ON steps (tenant_id, plan_id)
     WHERE status = 'awaiting_input';
 CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
     WHERE undelivered = 1;
-CREATE INDEX steps_reviewed ON steps (tenant_id, updated_at)
-    WHERE status = 'awaiting_input';
 -- Steps that a session holds, for each report of its activity.
 CREATE INDEX steps_held ON steps (tenant_id, claim_session, plan_id, step_id)
     WHERE status = 'in_progress' AND claim_session IS NOT NULL;
@@ -806,6 +807,29 @@ BEGIN
 END;
 $$;
 
+-- Why a write may wait although the server responds: tables that another session has locked against
+-- writes, and a synchronous standby that is not connected.
+CREATE FUNCTION onward_obstacles() RETURNS TABLE (obstacle text, detail text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN QUERY SELECT DISTINCT 'table_locked', pg_class.relname::text
+        FROM pg_locks JOIN pg_class ON pg_class.oid = pg_locks.relation
+        WHERE pg_locks.database = (SELECT pg_database.oid FROM pg_database
+                WHERE pg_database.datname = current_database())
+            AND pg_locks.granted AND pg_locks.pid <> pg_backend_pid()
+            AND pg_locks.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
+                'AccessExclusiveLock')
+            AND pg_class.relkind = 'r' AND pg_class.relnamespace = current_schema()::regnamespace;
+    -- A role without the right to see it reads NULL.
+    IF current_setting('synchronous_standby_names') <> ''
+        AND current_setting('synchronous_commit') NOT IN ('off', 'local')
+        AND NOT EXISTS (SELECT 1 FROM pg_stat_replication
+            WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')) THEN
+        RETURN QUERY SELECT 'standby_missing', current_setting('synchronous_standby_names');
+    END IF;
+END;
+$$;
+
 -- Makes plans due that would be checked after a step stalls, or that have a step with a time after
 -- `latest`: a wrong clock has written these times. Like every writer of a due time other than the
 -- sweep, it changes the version of the plan, which servers cache with the due time.
@@ -1022,10 +1046,11 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['onward_tenants', 'onward_token_of_hash', 'onward_due_first',
+    FOREACH name IN ARRAY ARRAY['onward_tenants', 'onward_obstacles', 'onward_token_of_hash', 'onward_due_first',
         'onward_due_until', 'onward_due_reschedule', 'onward_due_calls_until',
-        'onward_due_calls_of_host', 'onward_due_calls_reschedule', 'onward_delete_events', 'onward_word_count', 'onward_search', 'onward_plan_word_count',
-        'onward_plans_found', 'onward_near']
+        'onward_due_calls_of_host', 'onward_due_calls_reschedule', 'onward_delete_events',
+        'onward_word_count', 'onward_search', 'onward_plan_word_count', 'onward_plans_found',
+        'onward_near']
     LOOP
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %I FROM PUBLIC', name);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %I TO onward_tenant', name);

@@ -24,7 +24,7 @@ SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND {held_undelivered};
 
 -- name: steps_stalled
--- Found by the index of stall times, then sorted by order.
+-- Found by the index of steps in progress, then sorted by order.
 SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND stalls_at < $3
 ORDER BY step_order;
