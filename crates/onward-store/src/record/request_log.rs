@@ -99,10 +99,12 @@ impl RequestLog<'_> {
             .0
             .rows(Query::ToolCallsCountBefore, params![before, limit])
             .await?;
-        self.0.queue(Statement::new(
-            Query::ToolCallsDeleteBefore,
-            params![before, limit],
-        ));
-        Ok(first(Some(rows), |row| row.cells("tool_calls").u64("calls"))?.unwrap_or(0))
+        let calls = first(Some(rows), |row| row.cells("tool_calls").u64("calls"))?.unwrap_or(0);
+        if calls > 0 {
+            let params = params![before, limit];
+            self.0
+                .queue(Statement::new(Query::ToolCallsDeleteBefore, params));
+        }
+        Ok(calls)
     }
 }
