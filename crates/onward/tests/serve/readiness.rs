@@ -85,10 +85,11 @@ async fn problems(server: &Server) -> Value {
 }
 
 /// The failed checks of `onward doctor`.
-fn failed_checks(database: &str) -> Vec<String> {
-    let report = program("doctor")
-        .with_database(database.to_owned())
-        .run(&["doctor", "--json"]);
+async fn failed_checks(database: &str) -> Vec<String> {
+    let doctor = program("doctor").with_database(database.to_owned());
+    // Not on this thread: the client must notice that the server closes idle connections.
+    let report = tokio::task::spawn_blocking(move || doctor.run(&["doctor", "--json"]));
+    let report = report.await.unwrap();
     let report: Value = serde_json::from_str(&report.stdout).expect("valid JSON");
     let checks = report["checks"].as_array().expect("a list").iter();
     let failed = checks.filter(|check| check["ok"] == false);
@@ -108,14 +109,14 @@ async fn reports_a_table_that_another_session_has_locked() {
     let locking = std::thread::spawn(move || psql(&url, lock));
     wait_for_readiness(&server, false).await;
     assert_eq!(problems(&server).await, serde_json::json!(["table_locked"]));
-    assert_eq!(failed_checks(&database), ["writes", "writes"]);
+    assert_eq!(failed_checks(&database).await, ["writes", "writes"]);
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
         WHERE query LIKE '%LOCK TABLE steps%' AND datname = current_database() \
         AND pid <> pg_backend_pid()";
     psql(&database, end).unwrap();
     locking.join().unwrap().expect_err("the session was ended");
     wait_for_readiness(&server, true).await;
-    assert_eq!(failed_checks(&database), Vec::<String>::new());
+    assert_eq!(failed_checks(&database).await, Vec::<String>::new());
 }
 
 #[tokio::test]
