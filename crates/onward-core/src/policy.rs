@@ -14,6 +14,10 @@ pub const MIN_THRESHOLD: Duration = Duration::from_millis(1);
 /// The maximum stall threshold: 365 days.
 pub const MAX_THRESHOLD: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// A recorded time further in the future than this was written by a wrong clock. It counts until the
+/// sweep or the next activity replaces it.
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
+
 /// The default maximum number of attempts per step.
 pub const DEFAULT_MAX_ATTEMPTS: u32 = 3;
 /// The upper bound of the maximum number of attempts.

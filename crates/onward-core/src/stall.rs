@@ -40,7 +40,7 @@
 use std::time::Duration;
 
 use crate::id::StepId;
-use crate::policy::stall_threshold;
+use crate::policy::{CLOCK_TOLERANCE, stall_threshold};
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
@@ -65,6 +65,11 @@ impl<Id> StepTimestamp<Id> {
         let began_at = self.started_at.unwrap_or(self.updated_at);
         self.last_progress_at
             .map_or(began_at, |progress_at| progress_at.max(began_at))
+    }
+
+    /// Whether a wrong clock has written the reference: it is in the future.
+    pub fn is_ahead_of(&self, now: Timestamp) -> bool {
+        self.reference().since(now) > CLOCK_TOLERANCE
     }
 
     /// The last time at which the step is not yet stalled without further activity. `None` if the

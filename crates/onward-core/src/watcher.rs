@@ -34,6 +34,9 @@ pub struct Watcher {
     policy: WatcherPolicy,
     due_at: Timestamp,
     woke_at: Timestamp,
+    /// The time of the last round.
+    seen_at: Timestamp,
+    must_reschedule: bool,
 }
 
 impl Watcher {
@@ -43,6 +46,8 @@ impl Watcher {
             policy,
             due_at: now,
             woke_at: now,
+            seen_at: now,
+            must_reschedule: true,
         }
     }
 
@@ -52,7 +57,19 @@ impl Watcher {
         if now > later(self.due_at, self.policy.tolerance) || now < self.woke_at {
             self.woke_at = now;
         }
+        self.must_reschedule |= now < self.seen_at;
+        self.seen_at = now;
         self.due_at = now;
+    }
+
+    /// Whether the planned checks may be too late: at the start, and after the clock was set back.
+    pub fn must_reschedule(&self) -> bool {
+        self.must_reschedule
+    }
+
+    /// Records that all checks that were planned too late have been rescheduled.
+    pub fn rescheduled(&mut self) {
+        self.must_reschedule = false;
     }
 
     /// Ends the round. The next one is planned for `due_at`.
@@ -127,6 +144,17 @@ mod tests {
             Watcher::begin(POLICY, at(0)).deadline(at(-500), at(-1)),
             at(60)
         );
+    }
+
+    #[test]
+    fn checks_are_rescheduled_at_the_start_and_after_the_clock_was_set_back() {
+        let mut watcher = woken_at(100);
+        assert!(watcher.must_reschedule());
+        watcher.rescheduled();
+        watcher.wake(at(5_000));
+        assert!(!watcher.must_reschedule());
+        watcher.wake(at(4_999));
+        assert!(watcher.must_reschedule());
     }
 
     #[test]

@@ -144,6 +144,11 @@ impl Engine {
         Ok(self.clock.refresh(&self.store).await?)
     }
 
+    /// Whether the clock has jumped, and it is not yet known whether it stays there.
+    pub(crate) fn clock_is_settling(&self) -> bool {
+        self.clock.is_settling()
+    }
+
     /// Subscribes to plan changes.
     pub fn subscribe(&self) -> broadcast::Receiver<Changed> {
         self.store.watch()

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_core::call::owner::ProcessObservation;
@@ -15,6 +16,11 @@ use uuid::{Builder, Uuid};
 pub trait Environment: Send + Sync {
     /// The current time.
     fn now(&self) -> Timestamp;
+    /// Time since some fixed instant, which neither a user nor time synchronization can adjust, and
+    /// which includes the time that the machine slept. `None` if [`now`](Self::now) has this property.
+    fn monotonic(&self) -> Option<Duration> {
+        None
+    }
     /// Fills the buffer with random bytes, unpredictable outside of tests.
     fn fill_random(&self, bytes: &mut [u8]);
     /// Whether [`now`](Self::now) is the wall clock. If so, the clock of a database shared by

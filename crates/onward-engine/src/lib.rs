@@ -28,7 +28,9 @@ mod run;
 mod sanitize;
 
 pub use agent::{session, tool_calls};
-pub use operate::{access, member, notification, request_log, retention, sweep, transfer, verify};
+pub use operate::{
+    access, member, notification, readiness, request_log, retention, sweep, transfer, verify,
+};
 pub use plan::{
     audit, context, create, feedback, list, modify, next_step, skill, status, step, submit,
 };

@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::sync::OnceLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use onward_core::Timestamp;
 use onward_core::call::Owner;
@@ -37,6 +37,10 @@ impl Environment for SystemEnvironment {
         Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
     }
 
+    fn monotonic(&self) -> Option<Duration> {
+        Some(monotonic())
+    }
+
     fn fill_random(&self, bytes: &mut [u8]) {
         if getrandom::fill(bytes).is_err() {
             // Without randomness, claim tokens would be guessable.
@@ -51,6 +55,26 @@ impl Environment for SystemEnvironment {
     fn process_state(&self, process: u32) -> ProcessObservation {
         process_state(process)
     }
+}
+
+/// Time since the machine was started, including sleep.
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+fn monotonic() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    #[cfg(target_os = "linux")]
+    const CLOCK: ClockId = ClockId::Boottime;
+    #[cfg(target_vendor = "apple")]
+    const CLOCK: ClockId = ClockId::Monotonic;
+    let now = clock_gettime(CLOCK);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// Time since the first call.
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+fn monotonic() -> Duration {
+    static START: OnceLock<std::time::Instant> = OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed()
 }
 
 /// The state of a process.

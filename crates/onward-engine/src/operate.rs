@@ -4,6 +4,7 @@
 pub mod access;
 pub mod member;
 pub mod notification;
+pub mod readiness;
 pub mod request_log;
 pub mod retention;
 pub mod sweep;

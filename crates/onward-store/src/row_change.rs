@@ -32,8 +32,8 @@ pub(crate) enum Effect {
     Update {
         /// Columns that are set to an expression.
         computed: &'static [(&'static str, &'static str)],
-        /// A column that must still have the value of a parameter.
-        version: Option<(&'static str, &'static str)>,
+        /// Columns that must still have the value of a parameter.
+        version: &'static [(&'static str, &'static str)],
     },
     /// Inserts a row.
     Insert {
@@ -89,7 +89,9 @@ static PLAN_MOVE: RowChange = RowChange {
         ("failed", Type::Int),
         ("seq", Type::Int),
         ("updated_at", Type::Int),
+        ("version_tag", Type::Int),
         ("before", Type::Int),
+        ("tag_before", Type::Int),
     ],
     effect: Effect::Update {
         computed: &[
@@ -100,7 +102,7 @@ static PLAN_MOVE: RowChange = RowChange {
                  + new.failed",
             ),
         ],
-        version: Some(("seq", "before")),
+        version: &[("seq", "before"), ("version_tag", "tag_before")],
     },
     most_in_batch: 1,
 };
@@ -142,7 +144,7 @@ static STEP_UPDATE: RowChange = RowChange {
     ],
     effect: Effect::Update {
         computed: ENDED_COMMIT,
-        version: None,
+        version: &[],
     },
     most_in_batch: 0,
 };
@@ -169,7 +171,7 @@ static STEP_ADVANCE: RowChange = RowChange {
     ],
     effect: Effect::Update {
         computed: ENDED_COMMIT,
-        version: None,
+        version: &[],
     },
     most_in_batch: 2,
 };

@@ -379,7 +379,13 @@ impl Store {
                 }
                 Ok(Attempt::Lost { used_cache })
             }
-            Err(why) => Err(why),
+            Err(why) => {
+                // The next connection may lead to another server, or to an older database.
+                if let Some(cache) = cache {
+                    cache.clear();
+                }
+                Err(why)
+            }
         }
     }
 

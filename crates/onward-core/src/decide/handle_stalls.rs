@@ -5,6 +5,9 @@
 //! repeatedly stop another that is still working. The same stall marks a resumed plan again if no
 //! agent works on it: every step in progress is stalled, and the plan has not changed for the
 //! duration of the step's threshold.
+//!
+//! The next check of a plan is never later than one threshold from now: a step whose last activity is
+//! in the future, written by a wrong clock, is recorded as active now.
 
 use std::time::Duration;
 
@@ -12,7 +15,7 @@ use super::check::Check;
 use super::draft::Draft;
 use super::start_next::requeue_or_fail;
 use crate::command::HandleStalls;
-use crate::event::{Event, RequeueReason};
+use crate::event::{Event, ProgressSource, RequeueReason};
 use crate::plan::{PlanHead, PlanStatus};
 use crate::policy::{OnStall, stall_threshold};
 use crate::refusal::Refusal;
@@ -63,6 +66,15 @@ pub fn decide(
     let status = facts.plan.status();
     let stalled: Vec<&Step> = stalled_steps(facts, command, now).collect();
     let mut draft = Draft::new(facts.plan, now);
+    for step in ahead_of_clock(facts, command, now) {
+        draft.push(Event::StepProgressed {
+            step: step.id(),
+            source: ProgressSource::Seen,
+            note: None,
+            percent: None,
+            session: None,
+        })?;
+    }
     match command.policy.unwrap_or(facts.plan.on_stall) {
         OnStall::Ignore => {}
         OnStall::Mark if status == PlanStatus::Executing => {
@@ -108,6 +120,22 @@ pub fn notifiable_stalls(facts: &Facts<'_>, command: &HandleStalls, now: Timesta
     stalled_steps(facts, command, now)
         .filter_map(current_stall)
         .collect()
+}
+
+/// Steps whose last activity is in the future, because the clock was wrong and has returned. Their
+/// inactivity begins now; otherwise they could not stall before the clock has caught up.
+fn ahead_of_clock<'a>(
+    facts: &Facts<'a>,
+    command: &HandleStalls,
+    now: Timestamp,
+) -> impl Iterator<Item = &'a Step> {
+    let acts = command.policy.unwrap_or(facts.plan.on_stall) != OnStall::Ignore
+        && allows_step_changes(facts.plan.status());
+    let steps = facts.in_progress.iter().copied().filter(move |_| acts);
+    steps.filter(move |step| {
+        let times = step.timestamp();
+        times.status == StepStatus::InProgress && times.is_ahead_of(now)
+    })
 }
 
 fn stalled_steps<'a>(

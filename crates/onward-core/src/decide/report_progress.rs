@@ -90,7 +90,8 @@ fn record_implicit(
         ProgressSource::Seen => seen_interval(threshold),
         ProgressSource::Written | ProgressSource::Reported => written_interval(threshold),
     };
-    if now.since(step.timestamp().reference()) < interval {
+    let times = step.timestamp();
+    if now.since(times.reference()) < interval && !times.is_ahead_of(now) {
         return Ok(Vec::new());
     }
     let mut draft = Draft::new(plan, now);

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::event::{Change, Decision, Event, ReviewAction};
 use crate::id::{ArtifactId, ReviewId};
+use crate::policy::CLOCK_TOLERANCE;
 use crate::stall::Stall;
 use crate::time::Timestamp;
 
@@ -65,9 +66,18 @@ fn with_feedback(instructions: &str, feedback: &str) -> String {
 }
 
 impl Work {
-    /// Records activity. The timestamp never moves back, even if the clock is set back.
+    /// Records activity. If the clock is set back a little, the later time is kept. Times that are far
+    /// ahead of the activity were written by a wrong clock: they would postpone the stall of the step
+    /// by the error of that clock.
     fn record_progress(&mut self, at: Timestamp) {
-        self.last_progress_at = self.last_progress_at.max(Some(at));
+        let is_wrong = |earlier: Timestamp| earlier.since(at) > CLOCK_TOLERANCE;
+        if is_wrong(self.started_at) {
+            self.started_at = at;
+        }
+        self.last_progress_at = match self.last_progress_at {
+            Some(last) if !is_wrong(last) => Some(last.max(at)),
+            Some(_) | None => Some(at),
+        };
     }
 }
 

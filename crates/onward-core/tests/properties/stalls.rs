@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use onward_core::command::HandleStalls;
 use onward_core::id::StepId;
-use onward_core::policy::{OnStall, stall_threshold};
+use onward_core::policy::{CLOCK_TOLERANCE, OnStall, stall_threshold};
 use onward_core::stall::Stall;
 use onward_core::step::{StepState, Work};
 use onward_core::{Command, Event, Plan, PlanStatus, Step, StepStatus, Timestamp, decide};
@@ -139,13 +139,17 @@ proptest! {
     }
 
     #[test]
-    fn setting_the_clock_back_does_not_move_the_last_progress_back(walk in walks()) {
+    fn a_clock_set_back_moves_the_last_progress_back_only_if_it_was_wrong(walk in walks()) {
         walk.run(|round| {
             for step in round.after().steps() {
                 let was = round.before.step(step.id());
                 let Some((was, is)) = was.and_then(claimed_work).zip(claimed_work(step)) else { continue };
-                // Within one claim, regardless of the clock.
-                if was.claim == is.claim {
+                // Within one claim. Times far in the future were written by a wrong clock.
+                let is_wrong = |at: Timestamp| at.since(round.now) > CLOCK_TOLERANCE;
+                let was_wrong = is_wrong(was.started_at) || was.last_progress_at.is_some_and(is_wrong);
+                if was.claim == is.claim && was_wrong {
+                    prop_assert!(is.started_at <= was.started_at);
+                } else if was.claim == is.claim {
                     prop_assert!(is.last_progress_at >= was.last_progress_at);
                     prop_assert_eq!(is.started_at, was.started_at);
                 }
@@ -163,7 +167,13 @@ proptest! {
             };
             let before = round.before;
             let policy = policy.unwrap_or(before.head().on_stall);
-            let touched: Vec<StepId> = round.events().iter().filter_map(Event::step).collect();
+            let (corrected, acted): (Vec<&Event>, Vec<&Event>) = round.events().iter()
+                .partition(|event| matches!(event, Event::StepProgressed { .. }));
+            for step in corrected.into_iter().filter_map(Event::step) {
+                let times = before.step(step).map(Step::timestamp);
+                prop_assert!(times.is_some_and(|times| times.is_ahead_of(round.now)));
+            }
+            let touched: Vec<StepId> = acted.iter().filter_map(|event| event.step()).collect();
             let status = before.head().status();
             let acts = matches!(status, PlanStatus::Executing | PlanStatus::AwaitingReview);
             match policy {
@@ -172,7 +182,27 @@ proptest! {
                 OnStall::Requeue | OnStall::Fail if acts => {
                     prop_assert_eq!(touched, stalled(before, round.now));
                 }
-                OnStall::Requeue | OnStall::Fail => prop_assert_eq!(round.events(), &[]),
+                OnStall::Requeue | OnStall::Fail => prop_assert_eq!(acted, Vec::<&Event>::new()),
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn after_a_sweep_no_step_stalls_later_than_one_threshold_from_now(walk in walks()) {
+        walk.run(|round| {
+            let (plan, Command::HandleStalls(HandleStalls { policy: None, .. })) =
+                (round.after(), round.command)
+            else {
+                return Ok(());
+            };
+            let acts = round.outcome.is_ok()
+                && plan.head().on_stall != OnStall::Ignore
+                && matches!(plan.head().status(), PlanStatus::Executing | PlanStatus::AwaitingReview);
+            for step in plan.steps().iter().filter(|step| acts && claimed_work(step).is_some()) {
+                prop_assert!(
+                    step.status() != StepStatus::InProgress || !step.timestamp().is_ahead_of(round.now)
+                );
             }
             Ok(())
         })?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onward_core::command::{HandleStalls, Modification, ModifyPlan};
 use onward_core::decide::handle_stalls;
-use onward_core::event::{Decision, RequeueReason};
+use onward_core::event::{Decision, ProgressSource, RequeueReason};
 use onward_core::policy::{DEFAULT_STALL_THRESHOLD, OnStall, stall_threshold};
 use onward_core::step::{FailReason, StepState};
 use onward_core::watcher::{Watcher, WatcherPolicy};
@@ -313,6 +313,36 @@ fn a_step_awaiting_review_cannot_stall_and_the_decision_counts_as_activity() {
     assert!(harness.plan.stalls(harness.now, None).is_empty());
     harness.advance(Duration::from_millis(1));
     assert_eq!(harness.plan.stalls(harness.now, None).len(), 1);
+}
+
+#[test]
+fn a_step_claimed_by_a_wrong_clock_is_active_when_the_clock_has_returned() {
+    let mut harness = Harness::with_steps(2);
+    let right = harness.now;
+    harness.advance(8 * 60 * MINUTE);
+    harness = harness.started();
+    harness.now = right;
+    assert_eq!(harness.run(&sweep()), ["step_progressed"]);
+    assert!(harness.run(&sweep()).is_empty(), "once");
+    harness.advance(30 * MINUTE);
+    assert!(harness.run(&sweep()).is_empty());
+    harness.advance(Duration::from_millis(1));
+    assert_eq!(harness.run(&sweep()), ["plan_stalled"]);
+}
+
+#[test]
+fn activity_replaces_the_times_of_a_wrong_clock() {
+    for source in [ProgressSource::Seen, ProgressSource::Reported] {
+        let mut harness = Harness::with_steps(1);
+        let right = harness.now;
+        harness.advance(8 * 60 * MINUTE);
+        harness = harness.started();
+        harness.now = right;
+        let activity = harness.report_activity(1, source, None);
+        assert_eq!(harness.run(&activity), ["step_progressed"]);
+        let step = harness.plan.step(id(1)).unwrap();
+        assert_eq!(step.timestamp().reference(), right, "{source:?}");
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@
 mod drive;
 mod floor;
 mod growth;
+mod hot;
 mod peer;
 mod processes;
 mod report;
@@ -166,17 +167,19 @@ fn postgres(
         let floor = runtime.block_on(floor::postgres(url, callers, duration));
         print_row(&Row::floor("PostgreSQL floor, small rows", callers, &floor));
         for claim_next in [false, true] {
-            let (engine_run, syncs) = runtime.block_on(async {
+            let (engine_run, syncs, updates) = runtime.block_on(async {
                 let address = Address::parse(url).expect("valid database URL");
                 let engine = Engine::open(&address, Default::default());
                 let engine = engine.await.expect("engine opened");
                 let workload = Workload::prepare(&engine, callers, 10, claim_next, duration).await;
-                let before = syncs::server_syncs(url).await;
+                let (before, updates) = (syncs::server_syncs(url).await, hot::updates(url).await);
                 let engine_run = workload.run(&engine).await;
-                (engine_run, syncs::server_syncs(url).await - before)
+                let syncs = syncs::server_syncs(url).await - before;
+                (engine_run, syncs, (updates, hot::updates(url).await))
             });
             let row = Row::engine_run("PostgreSQL", callers, claim_next, &engine_run, &floor);
             print_row(&row.with_syncs(syncs, &engine_run));
+            hot::print_share(&updates.0, &updates.1);
         }
         if peers {
             peer::compare(runtime, url, callers, duration);

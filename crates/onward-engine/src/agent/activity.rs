@@ -9,7 +9,7 @@
 use onward_core::command::ReportProgress;
 use onward_core::event::ProgressSource;
 use onward_core::id::{ClaimToken, SessionId};
-use onward_core::policy::seen_interval;
+use onward_core::policy::{CLOCK_TOLERANCE, seen_interval};
 use onward_core::{Command, StepId};
 use onward_store::{SeenClaim, StepLine, Steps, Tx};
 
@@ -98,5 +98,6 @@ fn is_line_due(line: &StepLine, ctx: &CommandContext) -> bool {
     times.is_some_and(|(reference, stalls_at)| {
         let threshold = stalls_at.since(reference);
         ctx.now.since(reference) >= seen_interval(threshold)
+            || reference.since(ctx.now) > CLOCK_TOLERANCE
     })
 }

@@ -1,7 +1,7 @@
 //! The clock of the database, which all of its processes use, and the preparation of a database.
+//! Whether steps stall by it is decided in `operate/sweep.rs`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onward_core::Timestamp;
 use onward_store::{Store, Tenants};
@@ -9,56 +9,137 @@ use onward_store::{Store, Tenants};
 use crate::caller::LOCAL;
 use crate::environment::Environment;
 
-/// Clock differences up to this many milliseconds are ignored.
-const CLOCK_TOLERANCE_MS: i64 = 1_000;
+/// Differences up to this many milliseconds between this machine and the database are ignored.
+const TOLERANCE_MS: i64 = 1_000;
+/// A clock that moves by more than this many milliseconds against the monotonic clock has jumped.
+const JUMP_MS: i64 = 5_000;
+/// A clock that has jumped is followed after this many milliseconds, if it stays there.
+const SETTLE_MS: i64 = 15_000;
 
-/// This machine's clock, corrected to the clock of the database. Clones share the correction.
+/// The clock of the database: on PostgreSQL that of the server, otherwise that of this machine.
+///
+/// It advances with the monotonic clock of this machine. A jump of the clock behind it is followed
+/// only if it lasts: a clock that is wrong for a few seconds must not postpone or expire anything.
+/// Clones share all state.
 #[derive(Clone)]
 pub(crate) struct Clock {
     environment: Arc<dyn Environment>,
-    /// Milliseconds by which the database's clock is ahead of the local clock.
-    offset_ms: Arc<AtomicI64>,
+    time: Arc<Mutex<SteadyTime>>,
+}
+
+/// A clock as its difference to the monotonic clock, in milliseconds.
+#[derive(Debug, Default)]
+struct SteadyTime {
+    /// The difference that is used. `None` before the first reading.
+    ahead: Option<i64>,
+    /// A difference after a jump, and the monotonic time of its first reading.
+    jumped: Option<(i64, i64)>,
+    /// Whether the readings come from the database.
+    is_shared: bool,
+}
+
+impl SteadyTime {
+    /// Takes a reading of the clock at a monotonic time.
+    fn read(&mut self, clock: i64, monotonic: i64) {
+        let ahead = clock.saturating_sub(monotonic);
+        let is_near = |other: i64| ahead.abs_diff(other) <= JUMP_MS.unsigned_abs();
+        let has_settled = |since: i64| monotonic.saturating_sub(since) >= SETTLE_MS;
+        self.jumped = match (self.ahead, self.jumped) {
+            (Some(used), Some((jumped, since))) if !is_near(used) && is_near(jumped) => {
+                (!has_settled(since)).then_some((jumped, since))
+            }
+            (Some(used), _) if !is_near(used) => Some((ahead, monotonic)),
+            (Some(_) | None, _) => None,
+        };
+        if self.jumped.is_none() {
+            self.ahead = Some(ahead);
+        }
+    }
+
+    fn now(&self, monotonic: i64) -> i64 {
+        monotonic.saturating_add(self.ahead.unwrap_or(0))
+    }
 }
 
 impl Clock {
     pub(crate) fn new(environment: Arc<dyn Environment>) -> Self {
         Self {
             environment,
-            offset_ms: Arc::default(),
+            time: Arc::default(),
         }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        let now = self.environment.now().as_millis();
-        Timestamp::from_millis(now.saturating_add(self.offset_ms()))
+        let (here, monotonic) = self.read_machine();
+        let mut time = self.lock();
+        if !time.is_shared {
+            time.read(here, monotonic);
+        }
+        Timestamp::from_millis(time.now(monotonic))
     }
 
+    /// Whether the clock has jumped, and it is not yet known whether it stays there.
+    pub(crate) fn is_settling(&self) -> bool {
+        self.lock().jumped.is_some()
+    }
+
+    /// Milliseconds by which the database's clock is ahead of the local clock.
     pub(crate) fn offset_ms(&self) -> i64 {
-        self.offset_ms.load(Ordering::Relaxed)
+        let (here, monotonic) = self.read_machine();
+        let time = self.lock();
+        match time.is_shared {
+            true => time.now(monotonic).saturating_sub(here),
+            false => 0,
+        }
     }
 
-    /// Adopts the database's clock, which was requested at `requested_at` local time. Differences
-    /// within the tolerance or the round-trip time are ignored.
-    fn set(&self, requested_at: Timestamp, clock: Option<Timestamp>) {
+    /// The wall clock and the monotonic clock of this machine.
+    fn read_machine(&self) -> (i64, i64) {
+        let here = self.environment.now().as_millis();
+        let monotonic = self.environment.monotonic();
+        let monotonic = monotonic.map(|since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+        (here, monotonic.unwrap_or(here))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SteadyTime> {
+        // A panic leaves at worst an old reading.
+        self.time.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adopts the database's clock, which was requested at a local monotonic time. Differences within
+    /// the tolerance or the round-trip time are ignored.
+    fn set(&self, requested_at: i64, clock: Option<Timestamp>) {
         let Some(clock) = clock.filter(|_| self.environment.is_wall_clock()) else {
             return;
         };
-        let round_trip = self.environment.now().since(requested_at).as_millis();
-        let half = i64::try_from(round_trip / 2).unwrap_or(i64::MAX);
-        let here = requested_at.as_millis().saturating_add(half);
-        let ahead = clock.as_millis().saturating_sub(here);
-        if ahead.abs_diff(self.offset_ms()) > CLOCK_TOLERANCE_MS.saturating_add(half).unsigned_abs()
-        {
-            self.offset_ms.store(ahead, Ordering::Relaxed);
+        let (here, monotonic) = self.read_machine();
+        let half = monotonic.saturating_sub(requested_at) / 2;
+        let (clock, at) = (clock.as_millis(), requested_at.saturating_add(half));
+        let mut time = self.lock();
+        let is_first = !time.is_shared;
+        if is_first {
+            *time = SteadyTime {
+                ahead: Some(here.saturating_sub(monotonic)),
+                jumped: None,
+                is_shared: true,
+            };
+        }
+        let difference = time.now(at).abs_diff(clock);
+        let differs = difference > TOLERANCE_MS.saturating_add(half).unsigned_abs();
+        if is_first && differs {
+            time.ahead = None;
+        }
+        if differs || time.jumped.is_some() {
+            time.read(clock, at);
         }
     }
 
     /// Reads the database's clock again: clocks may be adjusted while a server runs.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), onward_store::Error> {
-        if !self.environment.is_wall_clock() {
+        if !self.environment.is_wall_clock() || store.file().is_some() {
             return Ok(());
         }
-        let requested_at = self.environment.now();
+        let (_, requested_at) = self.read_machine();
         let no_tenant = Arc::from("");
         let clock = store.read(&no_tenant, |tx| {
             Box::pin(async { Tenants(tx).clock().await })
@@ -71,7 +152,7 @@ impl Clock {
     /// if it does not exist.
     pub(super) async fn prepare(&self, store: &Store) -> Result<(), onward_store::Error> {
         let tenant = Arc::from(LOCAL);
-        let requested_at = self.environment.now();
+        let (_, requested_at) = self.read_machine();
         let (current, clock) = store
             .read(&tenant, |tx| {
                 Box::pin(async { Tenants(tx).own_tenant_and_clock().await })
@@ -106,5 +187,61 @@ pub(super) async fn require_tenant(
             format_args!("tenant `{tenant}` does not exist"),
             "create it with `onward tenant create`, or set another one with `--tenant`",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock that was read as 1,000,000 at the monotonic time 0.
+    fn steady() -> SteadyTime {
+        let mut time = SteadyTime::default();
+        time.read(1_000_000, 0);
+        time
+    }
+
+    const HOURS: i64 = 8 * 3_600_000;
+
+    #[test]
+    fn ignores_a_jump_that_does_not_last() {
+        let mut time = steady();
+        for monotonic in (1_000..SETTLE_MS).step_by(1_000) {
+            time.read(1_000_000 + monotonic + HOURS, monotonic);
+            assert_eq!(time.now(monotonic), 1_000_000 + monotonic);
+            assert!(time.jumped.is_some());
+        }
+        time.read(1_000_000 + SETTLE_MS, SETTLE_MS);
+        assert_eq!(time.now(SETTLE_MS), 1_000_000 + SETTLE_MS);
+        assert!(time.jumped.is_none());
+    }
+
+    #[test]
+    fn follows_a_jump_that_lasts_in_either_direction() {
+        for by in [HOURS, -HOURS] {
+            let mut time = steady();
+            time.read(1_000_000 + by, 0);
+            time.read(1_000_000 + by + SETTLE_MS, SETTLE_MS);
+            assert_eq!(time.now(SETTLE_MS), 1_000_000 + by + SETTLE_MS);
+            assert!(time.jumped.is_none());
+        }
+    }
+
+    #[test]
+    fn a_second_jump_settles_separately() {
+        let mut time = steady();
+        time.read(1_000_000 + HOURS, 0);
+        time.read(1_000_000 - HOURS, SETTLE_MS);
+        assert_eq!(time.now(SETTLE_MS), 1_000_000 + SETTLE_MS);
+        assert!(time.jumped.is_some());
+    }
+
+    #[test]
+    fn follows_small_adjustments() {
+        let mut time = steady();
+        time.read(1_000_000 + JUMP_MS, 0);
+        assert_eq!(time.now(0), 1_000_000 + JUMP_MS);
+        time.read(1_000_000, 0);
+        assert_eq!(time.now(0), 1_000_000);
     }
 }

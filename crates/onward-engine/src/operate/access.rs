@@ -15,7 +15,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::caller::{Caller, LOCAL};
+use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::environment::hex;
 use crate::error::Error;
@@ -295,19 +295,6 @@ impl Engine {
             Box::pin(async { Tenants(tx).all_tenants().await })
         });
         Ok(tenants.await?)
-    }
-
-    /// Writes to the database, to check whether it accepts writes: a full disk and a read-only
-    /// database still respond to queries. For the server's operator.
-    pub async fn check_writable(&self) -> Result<(), Error> {
-        let (tenant, now) = (Arc::from(LOCAL), self.now());
-        let checked = self.store.write(&tenant, move |tx| {
-            Box::pin(async move {
-                Tenants(tx).record_check(now);
-                Ok::<(), onward_store::Error>(())
-            })
-        });
-        Ok(checked.await?)
     }
 
     /// A caller for the server's operator, acting for one tenant.

@@ -69,6 +69,15 @@ impl Engine {
         self.requests.add(Arc::clone(&caller.tenant), call);
     }
 
+    /// Approximate size of the log in bytes. On PostgreSQL, it includes the calls of all tenants.
+    pub async fn request_log_bytes(&self, caller: &Caller) -> Result<u64, Error> {
+        caller.allow(onward_core::role::Permission::Read)?;
+        let size = self.store.read(&caller.tenant, |tx| {
+            Box::pin(async move { RequestLog(tx).size().await })
+        });
+        Ok(size.await?)
+    }
+
     /// The most recent requests of a tenant, newest first.
     pub async fn logged_requests(
         &self,

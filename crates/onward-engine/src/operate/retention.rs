@@ -17,6 +17,9 @@ use crate::error::Error;
 /// Number of plans per query.
 const BATCH_SIZE: u32 = 100;
 
+/// Number of log entries per transaction: on SQLite, other writers wait for it.
+const CALL_BATCH_SIZE: u32 = 5_000;
+
 /// Interval between runs.
 const INTERVAL: Duration = Duration::from_secs(3600);
 
@@ -105,14 +108,22 @@ impl Engine {
             }
         }
         if let Some(cutoff) = retention.tool_calls.map(|period| self.cutoff(period)) {
-            let calls = self.store.write(tenant, move |tx| {
-                Box::pin(async move {
-                    let calls = RequestLog(tx).forget_calls(cutoff).await?;
-                    let extractions = Extractions(tx).forget_extractions(cutoff).await?;
-                    Ok::<_, onward_store::Error>((calls, extractions))
-                })
+            loop {
+                let calls = self.store.write(tenant, move |tx| {
+                    Box::pin(
+                        async move { RequestLog(tx).forget_calls(cutoff, CALL_BATCH_SIZE).await },
+                    )
+                });
+                let calls = calls.await?;
+                forgotten.tool_calls += calls;
+                if calls < u64::from(CALL_BATCH_SIZE) {
+                    break;
+                }
+            }
+            let extractions = self.store.write(tenant, move |tx| {
+                Box::pin(async move { Extractions(tx).forget_extractions(cutoff).await })
             });
-            (forgotten.tool_calls, forgotten.extractions) = calls.await?;
+            forgotten.extractions = extractions.await?;
         }
         if let Some(cutoff) = retention.sessions.map(|period| self.cutoff(period)) {
             let sessions = self.store.write(tenant, move |tx| {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use onward_core::command::HandleStalls;
 use onward_core::decide::handle_stalls;
 use onward_core::finding::Finding;
-use onward_core::policy::{OnStall, stall_threshold};
+use onward_core::policy::{CLOCK_TOLERANCE, OnStall, stall_threshold};
 use onward_core::transition::Due;
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{Command, PlanHead, PlanId, PlanStatus, Step, Timestamp};
@@ -55,9 +55,21 @@ impl Engine {
 
     /// One round: checks all plans and tool calls that are due, and acts on the findings.
     pub async fn sweep(&self, watcher: &mut Watcher) -> Result<SweepRound, Error> {
+        // On PostgreSQL, the time of the database counts, not that of this machine.
+        self.refresh_clock().await?;
         let now = self.now();
-        watcher.wake(now);
         let mut round = SweepRound::default();
+        if self.clock_is_settling() {
+            // Nothing is checked by a clock that may be wrong.
+            round.next_at = now.checked_add(POLL_INTERVAL);
+            watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
+            return Ok(round);
+        }
+        watcher.wake(now);
+        if watcher.must_reschedule() {
+            self.reschedule(now).await?;
+            watcher.rescheduled();
+        }
         loop {
             let due = self.due_until(now).await?;
             let full = due.len() >= usize::try_from(BATCH_SIZE).unwrap_or(usize::MAX);
@@ -171,6 +183,16 @@ impl Engine {
         next_at.map_or(Duration::from_secs(3600), |at| at.since(self.now()))
     }
 
+    /// Repairs the due times that were planned by a wrong clock.
+    async fn reschedule(&self, now: Timestamp) -> Result<(), Error> {
+        let latest = now.checked_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
+        let no_tenant = Arc::from("");
+        let repaired = self.store.write(&no_tenant, move |tx| {
+            Box::pin(async move { DueChecks(tx).reschedule(now, latest).await })
+        });
+        Ok(repaired.await?)
+    }
+
     async fn due_until(&self, now: Timestamp) -> Result<Vec<DuePlan>, Error> {
         let no_tenant = Arc::from("");
         let due = self.store.read(&no_tenant, move |tx| {
@@ -179,7 +201,7 @@ impl Engine {
         Ok(due.await?)
     }
 
-    async fn first_due(&self) -> Result<Option<Timestamp>, Error> {
+    pub(super) async fn first_due(&self) -> Result<Option<Timestamp>, Error> {
         let no_tenant = Arc::from("");
         let first = self.store.read(&no_tenant, |tx| {
             Box::pin(async { DueChecks(tx).first_due().await })

@@ -2,6 +2,7 @@
 //! and another decides whether it timed out. An SQLite file is used by one machine only.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use onward_core::Timestamp;
@@ -74,6 +75,48 @@ async fn clock_skew_neither_expires_a_running_call_early_nor_delays_its_timeout(
     }
     behind.close().await;
     ahead.close().await;
+}
+
+/// An environment whose wall clock can be set while it is used.
+struct AdjustableClock(AtomicI64);
+
+impl Environment for AdjustableClock {
+    fn now(&self) -> Timestamp {
+        let by = self.0.load(Ordering::SeqCst);
+        Timestamp::from_millis(SystemEnvironment.now().as_millis() + by)
+    }
+
+    fn monotonic(&self) -> Option<Duration> {
+        SystemEnvironment.monotonic()
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        SystemEnvironment.fill_random(bytes);
+    }
+
+    fn is_wall_clock(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn the_time_of_the_server_counts_while_the_local_clock_is_wrong() {
+    let address = Address::parse(&Cluster::shared().database()).unwrap();
+    let environment = Arc::new(AdjustableClock(AtomicI64::new(0)));
+    let settings = Settings {
+        environment: Arc::clone(&environment) as Arc<dyn Environment>,
+        ..Settings::default()
+    };
+    let engine = Engine::open(&address, settings).await.unwrap();
+    let mut watcher = engine.watcher();
+    for by in [480 * MINUTE, -480 * MINUTE] {
+        environment.0.store(by, Ordering::SeqCst);
+        engine.sweep(&mut watcher).await.unwrap();
+        let error = engine.now().as_millis() - SystemEnvironment.now().as_millis();
+        assert!(error.abs() < MINUTE, "{error}");
+        assert!((engine.clock_offset_ms() + by).abs() < MINUTE);
+    }
+    engine.close().await;
 }
 
 #[tokio::test]

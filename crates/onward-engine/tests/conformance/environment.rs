@@ -17,6 +17,8 @@ const START_MILLIS: i64 = 1_790_000_000_000;
 
 pub(crate) struct SimulatedEnvironment {
     now: AtomicI64,
+    /// Milliseconds by which the wall clock is wrong.
+    wrong_by: AtomicI64,
     rng: Mutex<Rng>,
     machine: Mutex<Machine>,
 }
@@ -44,6 +46,7 @@ impl SimulatedEnvironment {
     pub(crate) fn new(seed: &str) -> Self {
         Self {
             now: AtomicI64::new(START_MILLIS),
+            wrong_by: AtomicI64::new(0),
             rng: Mutex::new(Rng::new(fnv1a(seed))),
             machine: Mutex::new(Machine::new(seed)),
         }
@@ -68,6 +71,7 @@ impl SimulatedEnvironment {
     /// Restores the initial state.
     pub(crate) fn reset(&self, seed: &str) {
         self.now.store(START_MILLIS, Ordering::SeqCst);
+        self.misset_by(0);
         *self.rng() = Rng::new(fnv1a(seed));
         *self.machine() = Machine::new(seed);
     }
@@ -81,6 +85,11 @@ impl SimulatedEnvironment {
     /// Sets the clock, forward or back.
     pub(crate) fn set(&self, now: Timestamp) {
         self.now.store(now.as_millis(), Ordering::SeqCst);
+    }
+
+    /// Makes the wall clock wrong by this many milliseconds; the monotonic clock stays right.
+    pub(crate) fn misset_by(&self, millis: i64) {
+        self.wrong_by.store(millis, Ordering::SeqCst);
     }
 
     /// A random number below `bound`.
@@ -101,7 +110,13 @@ pub(crate) fn fnv1a(text: &str) -> u64 {
 
 impl Environment for SimulatedEnvironment {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.now.load(Ordering::SeqCst))
+        let wrong_by = self.wrong_by.load(Ordering::SeqCst);
+        Timestamp::from_millis(self.now.load(Ordering::SeqCst) + wrong_by)
+    }
+
+    fn monotonic(&self) -> Option<Duration> {
+        let now = u64::try_from(self.now.load(Ordering::SeqCst)).unwrap_or(0);
+        Some(Duration::from_millis(now))
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {

@@ -166,6 +166,8 @@ async fn deletes_old_request_log_entries(harness: &Harness) {
         harness.advance(DAY);
     }
     engine.close().await;
+    let size = harness.engine.request_log_bytes(&harness.me).await;
+    assert!(size.unwrap() > 0);
     let retention = Retention {
         tool_calls: Some(DAY),
         ..Retention::default()

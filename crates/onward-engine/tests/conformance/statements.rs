@@ -230,4 +230,24 @@ async fn frequent_statements_use_an_index(harness: &Harness) {
     }
 }
 
+/// PostgreSQL updates a row in place only if no index depends on a changed column.
+async fn no_index_depends_on_the_activity_of_a_step(harness: &Harness) {
+    let indexed = "SELECT string_agg(DISTINCT attname, ',' ORDER BY attname) FROM pg_depend \
+        JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid \
+        WHERE classid = 'pg_class'::regclass AND refobjid = 'steps'::regclass AND objid IN \
+        (SELECT indexrelid FROM pg_index WHERE indrelid = 'steps'::regclass)";
+    let indexed = harness.sql(indexed).unwrap();
+    for column in ["status", "claim_session"] {
+        assert!(indexed.contains(column), "{indexed}");
+    }
+    for column in ["last_progress_at", "stalls_at", "updated_at"] {
+        assert!(!indexed.contains(column), "{indexed}");
+    }
+}
+
 on_both_databases![frequent_statements_use_an_index];
+
+mod hot_updates {
+    use super::no_index_depends_on_the_activity_of_a_step;
+    crate::on_postgres![no_index_depends_on_the_activity_of_a_step];
+}

@@ -28,6 +28,7 @@ mod links;
 mod locked_file;
 mod lost_file;
 mod lost_responses;
+mod older_database;
 mod server_crash;
 mod unresponsive_server;
 

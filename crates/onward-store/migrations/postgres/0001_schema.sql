@@ -131,6 +131,9 @@ CREATE TABLE plans (
     skipped bigint NOT NULL,
     failed bigint NOT NULL,
     seq bigint NOT NULL,
+    -- Random, and new with every commit. A database that was restored, or that lost commits in a
+    -- failover, repeats sequence numbers; it does not repeat the tags of the lost commits.
+    version_tag bigint NOT NULL DEFAULT 0,
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
     -- In units of ten seconds; lists are ordered by it first. A row whose indexed columns keep
@@ -238,17 +241,18 @@ CREATE TABLE steps (
         stall_threshold_ms, max_attempts, attempt, open_dependencies, undelivered, stalls_at,
         claim_token, started_at, ended_at, ended_commit, review, result_summary, skipped_by_branch,
         skipped_by_review, failure_kind))
-);
+) WITH (fillfactor = 85);
+-- A change of the status cannot be HOT, because the indexes depend on it. Activity of a step in
+-- progress can: no index contains `last_progress_at`, `stalls_at` or `updated_at`. A plan has few steps
+-- in progress, and a tenant few pending reviews, so these are filtered and sorted.
 CREATE INDEX steps_ready ON steps (tenant_id, plan_id, step_order)
     WHERE status = 'pending' AND open_dependencies = 0;
-CREATE INDEX steps_working ON steps (tenant_id, plan_id, stalls_at)
+CREATE INDEX steps_working ON steps (tenant_id, plan_id)
     WHERE status = 'in_progress';
 CREATE INDEX steps_asking ON steps (tenant_id, plan_id)
     WHERE status = 'awaiting_input';
 CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
     WHERE undelivered = 1;
-CREATE INDEX steps_reviewed ON steps (tenant_id, updated_at)
-    WHERE status = 'awaiting_input';
 -- Steps that a session holds, for each report of its activity.
 CREATE INDEX steps_held ON steps (tenant_id, claim_session, plan_id, step_id)
     WHERE status = 'in_progress' AND claim_session IS NOT NULL;
@@ -803,6 +807,67 @@ BEGIN
 END;
 $$;
 
+-- Why a write may wait although the server responds: tables that another session has locked against
+-- writes, and a synchronous standby that is not connected.
+CREATE FUNCTION onward_obstacles() RETURNS TABLE (obstacle text, detail text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN QUERY SELECT DISTINCT 'table_locked', pg_class.relname::text
+        FROM pg_locks JOIN pg_class ON pg_class.oid = pg_locks.relation
+        WHERE pg_locks.database = (SELECT pg_database.oid FROM pg_database
+                WHERE pg_database.datname = current_database())
+            AND pg_locks.granted AND pg_locks.pid <> pg_backend_pid()
+            AND pg_locks.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
+                'AccessExclusiveLock')
+            AND pg_class.relkind = 'r' AND pg_class.relnamespace = current_schema()::regnamespace;
+    -- A role without the right to see it reads NULL.
+    IF current_setting('synchronous_standby_names') <> ''
+        AND current_setting('synchronous_commit') NOT IN ('off', 'local')
+        AND NOT EXISTS (SELECT 1 FROM pg_stat_replication
+            WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')) THEN
+        RETURN QUERY SELECT 'standby_missing', current_setting('synchronous_standby_names');
+    END IF;
+END;
+$$;
+
+-- Makes plans due that would be checked after a step stalls, or that have a step with a time after
+-- `latest`: a wrong clock has written these times. Like every writer of a due time other than the
+-- sweep, it changes the version of the plan, which servers cache with the due time.
+CREATE FUNCTION onward_due_reschedule(now bigint, latest bigint, tag bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    late RECORD;
+    rescheduled bigint := 0;
+BEGIN
+    FOR late IN SELECT due.tenant_id, due.plan_id FROM due
+        WHERE due.at > now AND EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = due.tenant_id
+            AND steps.plan_id = due.plan_id AND steps.status = 'in_progress'
+            AND (steps.stalls_at + 1 < due.at OR steps.started_at > latest
+                OR steps.last_progress_at > latest))
+        ORDER BY due.tenant_id, due.plan_id
+    LOOP
+        UPDATE plans SET version_tag = tag
+            WHERE plans.tenant_id = late.tenant_id AND plans.plan_id = late.plan_id;
+        UPDATE due SET at = now
+            WHERE due.tenant_id = late.tenant_id AND due.plan_id = late.plan_id AND due.at > now;
+        rescheduled := rescheduled + 1;
+    END LOOP;
+    RETURN rescheduled;
+END;
+$$;
+
+-- Makes all sessions with open calls due; there are few.
+CREATE FUNCTION onward_due_calls_reschedule(now bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    rescheduled bigint;
+BEGIN
+    UPDATE due_calls SET at = now WHERE due_calls.at > now;
+    GET DIAGNOSTICS rescheduled = ROW_COUNT;
+    RETURN rescheduled;
+END;
+$$;
+
 -- The sessions whose open calls must be checked.
 CREATE FUNCTION onward_due_calls_until(until bigint, most bigint)
 RETURNS TABLE (tenant_id text, session_id text)
@@ -981,10 +1046,11 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['onward_tenants', 'onward_token_of_hash', 'onward_due_first',
-        'onward_due_until', 'onward_due_calls_until', 'onward_due_calls_of_host',
-        'onward_delete_events', 'onward_word_count', 'onward_search', 'onward_plan_word_count',
-        'onward_plans_found', 'onward_near']
+    FOREACH name IN ARRAY ARRAY['onward_tenants', 'onward_obstacles', 'onward_token_of_hash', 'onward_due_first',
+        'onward_due_until', 'onward_due_reschedule', 'onward_due_calls_until',
+        'onward_due_calls_of_host', 'onward_due_calls_reschedule', 'onward_delete_events',
+        'onward_word_count', 'onward_search', 'onward_plan_word_count', 'onward_plans_found',
+        'onward_near']
     LOOP
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %I FROM PUBLIC', name);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %I TO onward_tenant', name);

@@ -41,6 +41,9 @@ CREATE TABLE plans (
     skipped integer NOT NULL CHECK (skipped >= 0),
     failed integer NOT NULL CHECK (failed >= 0),
     seq integer NOT NULL CHECK (seq > 0),
+    -- Random, and new with every commit. A database that was restored, or that lost commits in a
+    -- failover, repeats sequence numbers; it does not repeat the tags of the lost commits.
+    version_tag integer NOT NULL DEFAULT 0,
     created_at integer NOT NULL,
     updated_at integer NOT NULL,
     -- In units of ten seconds; lists are ordered by it first. An index over `updated_at` would

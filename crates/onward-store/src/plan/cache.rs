@@ -11,7 +11,9 @@
 //!    committed version of the plan, though perhaps not the newest one.
 //! 2. A transition that writes includes a version check ([`Statement::checking_version`]): the
 //!    update of the plan's row requires the version of the entry. If another caller has changed the
-//!    plan, the update affects no row, nothing is written, and the store runs the work again.
+//!    plan, the update affects no row, nothing is written, and the store runs the work again. The
+//!    version contains a random tag, so it is unique even if the database was restored or has lost
+//!    commits in a failover.
 //! 3. A transition that writes nothing has no version check, so its result is discarded
 //!    (`Tx::needs_revalidation`), and the work runs again on data from the database.
 //! 4. A transition takes the entry out of the cache, and puts it back, with its events applied,
@@ -23,8 +25,11 @@
 //!    plan's version, except for a sweep, which changes the row only when it is due. So a due time
 //!    within the next minute is not trusted ([`Commit::quiet_until`]).
 //!
+//! After an error that may mean another connection, server or database, the whole cache is dropped.
+//!
 //! Tests: this module for the data structure; `tests/revalidation` for 2 to 4 with other callers in
-//! between; the conformance suite runs with and without the cache.
+//! between; `onward-engine/tests/outages/older_database.rs` for a database that went back in time; the
+//! conformance suite runs with and without the cache.
 //!
 //! [`Statement::checking_version`]: crate::statement::Statement::checking_version
 
@@ -38,6 +43,7 @@ use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 use super::transition::Commit;
 use crate::change::{Changed, Subject};
 use crate::row::event::Entry;
+use crate::row::plan::VersionTag;
 
 /// Limits for replaying an audit trail on the first access to a plan.
 const SHORT: Limit = Limit {
@@ -98,6 +104,8 @@ pub(crate) enum CacheEntry {
 /// A cached plan, and its size.
 pub(crate) struct CachedPlan {
     pub(crate) plan: Plan,
+    /// Tag of its version.
+    pub(crate) tag: VersionTag,
     /// Length of its audit trail.
     pub(crate) bytes: usize,
     pub(crate) due: DueTime,
@@ -107,9 +115,10 @@ pub(crate) struct CachedPlan {
 
 impl CachedPlan {
     /// Entry for a plan that was just created.
-    pub(crate) fn created(plan: Plan, bytes: usize) -> Box<Self> {
+    pub(crate) fn created(plan: Plan, tag: VersionTag, bytes: usize) -> Box<Self> {
         Box::new(Self {
             plan,
+            tag,
             bytes,
             due: DueTime::Never,
             has_skills: false,
@@ -199,6 +208,11 @@ impl PlanCache {
     /// Evicts a plan.
     pub(crate) fn evict(&self, tenant: &Arc<str>, plan: PlanId) {
         drop(self.take(tenant, PlanKey::Plan(plan)));
+    }
+
+    /// Evicts all plans.
+    pub(crate) fn clear(&self) {
+        *self.lock() = Generations::default();
     }
 
     fn lock(&self) -> MutexGuard<'_, Generations> {
@@ -344,12 +358,19 @@ impl CacheSession {
 
     /// Keeps a plan that was replayed from its audit trail of this many bytes. A trail that cannot
     /// be replayed is ignored: the caller reads the rows, and the error names the corrupt one.
-    pub(crate) fn replay(&mut self, trail: &[Entry], due: Option<Timestamp>, bytes: usize) {
+    pub(crate) fn replay(
+        &mut self,
+        trail: &[Entry],
+        due: Option<Timestamp>,
+        tag: VersionTag,
+        bytes: usize,
+    ) {
         let events = trail.iter().map(|entry| (&entry.event, entry.at));
         let has_skills = trail.iter().any(|entry| starts_a_skill(&entry.event));
         self.plan = Plan::replay(events).ok().map(|plan| {
             Box::new(CachedPlan {
                 plan,
+                tag,
                 bytes,
                 due: due.map_or(DueTime::Never, DueTime::At),
                 has_skills,
@@ -357,14 +378,14 @@ impl CacheSession {
         });
     }
 
-    /// The whole plan, if it is loaded and matches the key.
-    pub(crate) fn plan(&self, key: PlanKey) -> Option<&Plan> {
-        let plan = &self.plan.as_ref()?.plan;
+    /// The whole plan and the tag of its version, if it is loaded and matches the key.
+    pub(crate) fn version(&self, key: PlanKey) -> Option<(&Plan, VersionTag)> {
+        let CachedPlan { plan, tag, .. } = self.plan.as_deref()?;
         let is_meant = match key {
             PlanKey::Plan(id) => plan.head().id == id,
             PlanKey::Step(id) => plan.step(id).is_some(),
         };
-        is_meant.then_some(plan)
+        is_meant.then_some((plan, *tag))
     }
 
     /// The whole plan, if it is loaded and has no skill executions, whose output notes are not part
@@ -375,18 +396,19 @@ impl CacheSession {
     }
 
     /// Keeps a plan that this transaction creates.
-    pub(crate) fn create(&mut self, plan: Plan, bytes: usize) {
-        self.plan = Some(CachedPlan::created(plan, bytes));
+    pub(crate) fn create(&mut self, plan: Plan, tag: VersionTag, bytes: usize) {
+        self.plan = Some(CachedPlan::created(plan, tag, bytes));
         self.consulted = true;
     }
 
-    /// Applies a commit to the plan; `bytes` is the length of its audit entries. Returns whether
-    /// the due time must be written.
-    pub(crate) fn apply(&mut self, commit: &Commit<'_>, bytes: usize) -> bool {
+    /// Applies a commit to the plan; `tag` is the tag of its new version, `bytes` the length of its
+    /// audit entries. Returns whether the due time must be written.
+    pub(crate) fn apply(&mut self, commit: &Commit<'_>, tag: VersionTag, bytes: usize) -> bool {
         let mut write_due = true;
         self.plan = self.plan.take().and_then(|mut cached| {
             write_due = cached.due.update(commit.due, commit.quiet_until());
             let applied = cached.plan.apply_all(commit.events, commit.at);
+            cached.tag = tag;
             cached.bytes += bytes;
             cached.has_skills |= commit.events.iter().any(starts_a_skill);
             // If the result is not the committed head, the plan is not cached.
@@ -471,7 +493,7 @@ mod tests {
             },
         };
         plan.apply(&started, at).unwrap();
-        CachedPlan::created(plan, bytes)
+        CachedPlan::created(plan, VersionTag(0), bytes)
     }
 
     fn is_cached(cache: &PlanCache, tenant: &str, by: PlanKey) -> bool {

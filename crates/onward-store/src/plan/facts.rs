@@ -11,6 +11,7 @@ use onward_core::decide::modify::{self, Needs};
 use onward_core::decide::{NextFacts, ReferencedStep, SkipTarget, StepFacts, With};
 use onward_core::event::Decided;
 use onward_core::id::{BranchId, SessionId};
+use onward_core::policy::CLOCK_TOLERANCE;
 use onward_core::refusal::{MAX_NAMED, OpenDependencies};
 use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, Timestamp};
 
@@ -47,10 +48,8 @@ impl Facts<'_> {
 
     /// Reads the head of a plan and records its version.
     fn head(&mut self, cells: &mut Cells) -> Result<PlanHead, Error> {
-        let (head, about) = plan::head_and_about(cells)?;
-        self.0
-            .versions
-            .record_read(head.id, plan::Known::of(&head, about));
+        let (head, known) = plan::head_and_known(cells)?;
+        self.0.versions.record_read(head.id, known);
         Ok(head)
     }
 
@@ -70,10 +69,10 @@ impl Facts<'_> {
         let Tx {
             cache, versions, ..
         } = &mut *self.0;
-        let Some(plan) = cache.as_ref().and_then(|cache| cache.plan(key)) else {
+        let Some((plan, tag)) = cache.as_ref().and_then(|cache| cache.version(key)) else {
             return Ok(None);
         };
-        let known = plan::Known::of(plan.head(), plan::About::of(plan.updated_at()));
+        let known = plan::Known::of(plan.head(), plan::About::of(plan.updated_at()), tag);
         versions.record_read(plan.head().id, known);
         Ok(Some(plan))
     }
@@ -87,10 +86,10 @@ impl Facts<'_> {
         let params = params![id, limit.events, limit.bytes];
         let rows = self.0.rows(query, params).await?;
         let bytes = rows.iter().map(Row::bytes).sum();
-        let trail: Result<Vec<_>, Error> = rows.into_iter().map(event::entry_and_due).collect();
-        let (trail, due): (Vec<_>, Vec<_>) = trail.unwrap_or_default().into_iter().unzip();
-        if let Some(cache) = &mut self.0.cache {
-            cache.replay(&trail, due.first().copied().flatten(), bytes);
+        let trail: Result<Vec<_>, Error> = rows.into_iter().map(event::entry_of_plan).collect();
+        let (trail, of_plan): (Vec<_>, Vec<_>) = trail.unwrap_or_default().into_iter().unzip();
+        if let (Some(cache), Some((due, tag))) = (&mut self.0.cache, of_plan.first()) {
+            cache.replay(&trail, *due, *tag, bytes);
         }
         Ok(())
     }
@@ -276,20 +275,22 @@ impl Facts<'_> {
         Ok((skip_target, between))
     }
 
-    /// Head of a plan, locked until the commit, with its steps past their own stall threshold.
+    /// Head of a plan, locked until the commit, with its steps past their own stall threshold, and
+    /// those whose times are in the future.
     pub async fn stalls_of(
         &mut self,
         id: PlanId,
         now: Timestamp,
     ) -> Result<Option<(PlanHead, Vec<Step>)>, Error> {
         let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
-        let ahead = questions.len();
+        let locks = questions.len();
         questions.push(Statement::new(Query::PlanFacts, params![id.as_uuid()]));
+        let ahead = now.checked_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
         questions.push(Statement::new(
-            Query::StepsStalled,
-            params![id.as_uuid(), now],
+            Query::StepsToCheck,
+            params![id.as_uuid(), now, ahead],
         ));
-        let mut answers = self.0.ask(questions).await?.into_iter().skip(ahead);
+        let mut answers = self.0.ask(questions).await?.into_iter().skip(locks);
         let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
             return Ok(None);
         };

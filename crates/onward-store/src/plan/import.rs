@@ -14,7 +14,7 @@ use crate::change::Subject;
 use crate::error::Error;
 use crate::query::Query;
 use crate::row::event::Entry;
-use crate::row::plan::Sheet;
+use crate::row::plan::{Sheet, VersionTag};
 use crate::row::step;
 use crate::statement::Statement;
 use crate::tx::Tx;
@@ -55,7 +55,7 @@ impl Imports<'_> {
             created_at: made.created_at(),
             updated_at: made.updated_at(),
         };
-        self.queue(transition::new_plan(&sheet));
+        self.queue(transition::new_plan(&sheet, VersionTag::random()));
         let ended = ended_commits(trail);
         for (step, stalls_at) in made.steps().iter().zip(stalls_at) {
             let is_open = |id| {

@@ -106,7 +106,7 @@ impl Facts<'_> {
     /// The plan of this transition, with its commits applied, if it is known.
     fn known_plan(&self, plan: PlanId) -> Option<&Plan> {
         let cache = self.0.cache.as_ref()?;
-        cache.plan(PlanKey::Plan(plan))
+        cache.version(PlanKey::Plan(plan)).map(|(plan, _)| plan)
     }
 }
 

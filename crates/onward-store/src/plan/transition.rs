@@ -16,7 +16,7 @@ use onward_core::{Event, PlanHead, PlanId, Step, StepId, Timestamp};
 
 use crate::query::Query;
 use crate::row::event::{Author, Entry};
-use crate::row::plan::{About, Known, Sheet};
+use crate::row::plan::{About, Known, Sheet, VersionTag};
 use crate::row::{branch, event, plan, step};
 use crate::statement::Statement;
 use crate::value::params;
@@ -63,17 +63,21 @@ impl Commit<'_> {
     }
 }
 
-/// Updates the row of the plan, and checks its version. `known` is the row before the change. If
-/// an update writes to every index whose columns it sets, columns that an index depends on are set
+/// Updates the row of the plan, and checks its version. `known` is the row before the change, `tag`
+/// the tag after it. If an update writes to every index whose columns it sets, columns that an index depends on are set
 /// only if they change.
 pub(crate) fn plan_row(
     commit: &Commit<'_>,
     known: Option<&Known>,
+    tag: VersionTag,
     updates_every_index: bool,
 ) -> Vec<Statement> {
     let id = commit.head.id;
+    // A plan that was not read has no known version, so the check fails.
+    let version = params![tag.0, commit.before, known.map(|known| known.tag.0)];
     if !commit.changes_plan() {
-        let params = params![id.as_uuid(), commit.head.seq, commit.before];
+        let mut params = params![id.as_uuid(), commit.head.seq];
+        params.extend(version);
         return vec![Statement::new(Query::PlanNote, params).checking_version()];
     }
     let about = About::of(commit.at);
@@ -88,7 +92,8 @@ pub(crate) fn plan_row(
     } else {
         (Query::PlanMove, plan::changing(commit.head))
     };
-    params.extend(params![commit.at, commit.before]);
+    params.extend(params![commit.at]);
+    params.extend(version);
     statements.push(Statement::new(query, params).checking_version());
     statements
 }
@@ -295,9 +300,9 @@ pub(crate) fn add_branch(plan: PlanId, made: &Branch, ordinal: u64) -> Vec<State
 }
 
 /// Inserts the row of a plan, with its words for lists.
-pub(crate) fn new_plan(sheet: &Sheet) -> [Statement; 2] {
+pub(crate) fn new_plan(sheet: &Sheet, tag: VersionTag) -> [Statement; 2] {
     let mut row = plan::changing(&sheet.head);
-    row.extend(plan::fixed(sheet));
+    row.extend(plan::fixed(sheet, tag));
     let (id, brief) = (sheet.head.id, &sheet.brief);
     let words = format!(
         "{} {}",

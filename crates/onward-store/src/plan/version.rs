@@ -16,7 +16,7 @@ impl Versions {
     /// Records a plan that was read; the commit is checked against it. If the transaction has
     /// already read another version, its result is invalid.
     pub(crate) fn record_read(&mut self, plan: PlanId, known: Known) {
-        self.changed |= self.get(plan).is_some_and(|was| was.seq != known.seq);
+        self.changed |= (self.get(plan)).is_some_and(|was| !was.is_version_of(&known));
         self.record_write(plan, known);
     }
 

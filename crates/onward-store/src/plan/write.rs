@@ -11,7 +11,7 @@ use super::transition::{self, Commit};
 use crate::error::Error;
 use crate::query::Query;
 use crate::row::event::Entry;
-use crate::row::plan::{About, Known, Sheet};
+use crate::row::plan::{About, Known, Sheet, VersionTag};
 use crate::statement::Statement;
 use crate::tx::Tx;
 use crate::value::{Value, params};
@@ -29,10 +29,12 @@ impl Transitions<'_> {
             Some(known) if !commit.changes_plan() => known.about,
             Some(_) | None => About::of(commit.at),
         };
-        for statement in transition::plan_row(commit, known, tx.syntax().updates_every_index) {
+        let tag = VersionTag::random();
+        let updates_every_index = tx.syntax().updates_every_index;
+        for statement in transition::plan_row(commit, known, tag, updates_every_index) {
             tx.queue(statement);
         }
-        let known = Known::of(commit.head, about);
+        let known = Known::of(commit.head, about, tag);
         tx.versions.record_write(plan, known);
         for statement in transition::step_rows(commit) {
             tx.queue(statement);
@@ -43,7 +45,7 @@ impl Transitions<'_> {
             tx.queue(statement);
         }
         let cache = tx.cache.as_mut();
-        if cache.is_none_or(|cache| cache.apply(commit, bytes))
+        if cache.is_none_or(|cache| cache.apply(commit, tag, bytes))
             && let Some(due) = transition::due_time(plan, commit.due, commit.quiet_until())
         {
             tx.queue(due);
@@ -68,7 +70,8 @@ impl Transitions<'_> {
             created_at: at,
             updated_at: at,
         };
-        for statement in transition::new_plan(&sheet) {
+        let tag = VersionTag::random();
+        for statement in transition::new_plan(&sheet, tag) {
             tx.queue(statement);
         }
         for statement in transition::new_lists(created, plan, at) {
@@ -76,7 +79,7 @@ impl Transitions<'_> {
         }
         let audit = transition::audit_entry(plan, entry);
         if let Some(cache) = &mut tx.cache {
-            cache.create(Plan::from_created(created, at), size(&audit));
+            cache.create(Plan::from_created(created, at), tag, size(&audit));
         }
         tx.queue(audit);
         tx.record_plan_change(plan, entry.seq);

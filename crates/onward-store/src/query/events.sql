@@ -26,10 +26,11 @@ WHERE tenant_id = $1 AND plan_id = $2 AND seq > $3 AND seq <= (
 ORDER BY seq;
 
 -- name: trail_of_plan
--- The whole audit trail if it is within the limits, and the due time of the plan. One statement, so
--- that both come from the same snapshot.
-SELECT {event}, (SELECT due.at FROM due WHERE due.tenant_id = $1 AND due.plan_id = $2) AS due_at
-FROM (SELECT plans.plan_id FROM plans
+-- The whole audit trail if it is within the limits, and the due time and version tag of the plan. One
+-- statement, so that all of them come from the same snapshot.
+SELECT {event}, (SELECT due.at FROM due WHERE due.tenant_id = $1 AND due.plan_id = $2) AS due_at,
+    light.version_tag
+FROM (SELECT plans.plan_id, plans.version_tag FROM plans
     WHERE plans.tenant_id = $1 AND plans.plan_id = $2 AND plans.seq <= $3
         AND (SELECT sum(octet_length(weighed.details)) FROM events AS weighed
             WHERE weighed.tenant_id = $1 AND weighed.plan_id = $2) <= $4) AS light
@@ -39,8 +40,9 @@ ORDER BY seq;
 -- name: trail_of_step
 -- The same for the plan of a step.
 SELECT {event},
-    (SELECT due.at FROM due WHERE due.tenant_id = $1 AND due.plan_id = light.plan_id) AS due_at
-FROM (SELECT plans.plan_id FROM steps
+    (SELECT due.at FROM due WHERE due.tenant_id = $1 AND due.plan_id = light.plan_id) AS due_at,
+    light.version_tag
+FROM (SELECT plans.plan_id, plans.version_tag FROM steps
         JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = steps.plan_id
     WHERE steps.tenant_id = $1 AND steps.step_id = $2 AND plans.seq <= $3
         AND (SELECT sum(octet_length(weighed.details)) FROM events AS weighed

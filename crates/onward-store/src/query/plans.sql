@@ -94,9 +94,10 @@ FROM plans WHERE tenant_id = $1 GROUP BY status ORDER BY status;
 INSERT INTO plans (tenant_id, plan_id, status, review_step, review_id, marked_at, ended_at,
     failure_kind, failure_words, last_session, pending, in_progress, awaiting_input, completed,
     skipped, failed, seq, stall_threshold_ms, on_stall, name, research_question, design_rationale,
-    output_formatting_notes, created_at, updated_at, updated_about, steps)
+    output_formatting_notes, created_at, updated_at, version_tag, updated_about,
+    steps)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, CAST($25 AS bigint) / 10000,
+    $21, $22, $23, $24, $25, $26, CAST($25 AS bigint) / 10000,
     CAST($11 AS bigint) + CAST($12 AS bigint) + CAST($13 AS bigint) + CAST($14 AS bigint)
         + CAST($15 AS bigint) + CAST($16 AS bigint));
 
@@ -105,8 +106,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 -- same value. For a plan whose state and number of steps are unchanged. `plan_touch` updates the
 -- list order, if it changes.
 UPDATE plans SET last_session = $3, pending = $4, in_progress = $5, awaiting_input = $6,
-    completed = $7, skipped = $8, failed = $9, seq = $10, updated_at = $11
-WHERE tenant_id = $1 AND plan_id = $2 AND seq = $12;
+    completed = $7, skipped = $8, failed = $9, seq = $10, updated_at = $11,
+    version_tag = $12
+WHERE tenant_id = $1 AND plan_id = $2 AND seq = $13 AND version_tag = $14;
 
 -- name: plan_move (sqlite)
 -- Differs because PostgreSQL merges it with other row changes (`row_change.rs`). For a plan
@@ -114,12 +116,13 @@ WHERE tenant_id = $1 AND plan_id = $2 AND seq = $12;
 UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, ended_at = $7,
     failure_kind = $8, failure_words = $9, last_session = $10, pending = $11, in_progress = $12,
     awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18,
-    updated_about = $18 / 10000, steps = $11 + $12 + $13 + $14 + $15 + $16
-WHERE tenant_id = $1 AND plan_id = $2 AND seq = $19;
+    updated_about = $18 / 10000, steps = $11 + $12 + $13 + $14 + $15 + $16, version_tag = $19
+WHERE tenant_id = $1 AND plan_id = $2 AND seq = $20 AND version_tag = $21;
 
 -- name: plan_note
 -- For an audit entry that does not change the plan.
-UPDATE plans SET seq = $3 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $4;
+UPDATE plans SET seq = $3, version_tag = $4
+WHERE tenant_id = $1 AND plan_id = $2 AND seq = $5 AND version_tag = $6;
 
 -- name: plan_touch (sqlite)
 -- Differs because PostgreSQL itself detects that an indexed column keeps its value.

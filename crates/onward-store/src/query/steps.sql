@@ -24,9 +24,17 @@ SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND {held_undelivered};
 
 -- name: steps_stalled
--- Found by the index of stall times, then sorted by order.
+-- Found by the index of steps in progress, then sorted by order.
 SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND stalls_at < $3
+ORDER BY step_order;
+
+-- name: steps_to_check
+-- For the sweep: stalled steps, and those whose times are after `$4`, written by a wrong clock. A plan
+-- has few steps in progress.
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress'
+    AND (stalls_at < $3 OR started_at > $4 OR last_progress_at > $4)
 ORDER BY step_order;
 
 -- name: steps_in_progress

@@ -13,6 +13,28 @@ UPDATE tenants SET agents_decide_reviews = $2 WHERE tenant_id = $1;
 -- name: tenant_checked
 UPDATE tenants SET checked_at = $2 WHERE tenant_id = $1;
 
+-- The following statements change no row, but wait like every write while their table is locked.
+
+-- name: check_plans
+UPDATE plans SET seq = seq WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: check_steps
+UPDATE steps SET attempt = attempt WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: check_events
+INSERT INTO events SELECT * FROM events WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: check_due
+UPDATE due SET at = at WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: obstacles (sqlite)
+-- Differs because a file has neither table locks nor standbys.
+SELECT '' AS obstacle, '' AS detail WHERE 0 = 1;
+
+-- name: obstacles (postgres)
+-- Differs because they are in the catalog of the server.
+SELECT obstacle, detail FROM onward_obstacles();
+
 -- name: tenants_all (sqlite)
 -- Differs because there is no row security here.
 SELECT tenant_id, agents_decide_reviews, created_at FROM tenants ORDER BY tenant_id;

@@ -6,6 +6,7 @@ use onward_core::{PlanId, Timestamp};
 
 use crate::error::Error;
 use crate::query::Query;
+use crate::row::plan::VersionTag;
 use crate::statement::Statement;
 use crate::tx::Tx;
 use crate::value::{first, params};
@@ -30,6 +31,18 @@ impl DueChecks<'_> {
         let question = Statement::without_tenant(Query::DueFirst, params![]);
         let rows = self.0.ask(vec![question]).await?.pop();
         Ok(first(rows, |row| row.cells("due").maybe_at("at"))?.flatten())
+    }
+
+    /// Makes plans and tool calls due whose next check would be too late, because a wrong clock has
+    /// planned it. A time after `latest` was written by such a clock.
+    pub async fn reschedule(&mut self, now: Timestamp, latest: Timestamp) -> Result<(), Error> {
+        let params = params![now, latest, VersionTag::random().0];
+        let statements = vec![
+            Statement::without_tenant(Query::DueReschedule, params),
+            Statement::without_tenant(Query::DueCallsReschedule, params![now]),
+        ];
+        self.0.ask(statements).await?;
+        Ok(())
     }
 
     /// Plans of all tenants that are due by this instant, longest due first.

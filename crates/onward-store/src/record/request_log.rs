@@ -86,16 +86,25 @@ impl RequestLog<'_> {
             .collect()
     }
 
-    /// Deletes calls from before this instant; returns their number.
-    pub async fn forget_calls(&mut self, before: Timestamp) -> Result<u64, Error> {
+    /// Approximate size of the log in bytes. On PostgreSQL, it includes the calls of all tenants.
+    pub async fn size(&mut self) -> Result<u64, Error> {
+        let rows = self.0.rows(Query::ToolCallsBytes, params![]).await?;
+        let bytes = first(Some(rows), |row| row.cells("tool_calls").u64("bytes"))?;
+        Ok(bytes.unwrap_or(0))
+    }
+
+    /// Deletes the oldest calls from before this instant, at most `limit`; returns their number.
+    pub async fn forget_calls(&mut self, before: Timestamp, limit: u32) -> Result<u64, Error> {
         let rows = self
             .0
-            .rows(Query::ToolCallsCountBefore, params![before])
+            .rows(Query::ToolCallsCountBefore, params![before, limit])
             .await?;
-        self.0.queue(Statement::new(
-            Query::ToolCallsDeleteBefore,
-            params![before],
-        ));
-        Ok(first(Some(rows), |row| row.cells("tool_calls").u64("calls"))?.unwrap_or(0))
+        let calls = first(Some(rows), |row| row.cells("tool_calls").u64("calls"))?.unwrap_or(0);
+        if calls > 0 {
+            let params = params![before, limit];
+            self.0
+                .queue(Statement::new(Query::ToolCallsDeleteBefore, params));
+        }
+        Ok(calls)
     }
 }

@@ -85,10 +85,31 @@ impl Tenants<'_> {
         self.0.queue(statement.expecting(1));
     }
 
-    /// Records a check whether the database accepts writes, in the tenant of this transaction.
+    /// Records a check whether the database accepts writes, in the tenant of this transaction. Waits
+    /// while a table of plans is locked.
     pub fn record_check(&mut self, at: Timestamp) {
         let statement = Statement::new(Query::TenantChecked, params![at]);
         self.0.queue(statement.expecting(1));
+        for query in [
+            Query::CheckPlans,
+            Query::CheckSteps,
+            Query::CheckEvents,
+            Query::CheckDue,
+        ] {
+            let statement = Statement::new(query, params![uuid::Uuid::nil()]);
+            self.0.queue(statement);
+        }
+    }
+
+    /// Why writes may wait although the database responds: an obstacle, and its subject.
+    pub async fn obstacles(&mut self) -> Result<Vec<(String, String)>, Error> {
+        let question = Statement::without_tenant(Query::Obstacles, params![]);
+        let rows = self.0.ask(vec![question]).await?.pop().unwrap_or_default();
+        let rows = rows.into_iter().map(|row| {
+            let mut cells = row.cells("(obstacles)");
+            Ok((cells.string("obstacle")?, cells.string("detail")?))
+        });
+        rows.collect()
     }
 
     /// All tenants, for the operator of the server.

@@ -5,6 +5,7 @@ use onward_core::{Event, PlanId, StepId, Timestamp};
 
 use crate::codec;
 use crate::error::Error;
+use crate::row::plan::VersionTag;
 use crate::value::{Cells, Row, Value, params};
 
 /// Author of a change.
@@ -36,10 +37,12 @@ pub(crate) fn entry(row: Row) -> Result<Entry, Error> {
     beside(&mut row.cells("events"))
 }
 
-/// Reads a row of `{event}` with the due time of its plan.
-pub(crate) fn entry_and_due(row: Row) -> Result<(Entry, Option<Timestamp>), Error> {
+/// Reads a row of `{event}` with the due time and the version tag of its plan.
+pub(crate) fn entry_of_plan(row: Row) -> Result<(Entry, (Option<Timestamp>, VersionTag)), Error> {
     let mut cells = row.cells("events");
-    Ok((beside(&mut cells)?, cells.maybe_at("due_at")?))
+    let entry = beside(&mut cells)?;
+    let due_at = cells.maybe_at("due_at")?;
+    Ok((entry, (due_at, VersionTag(cells.int("version_tag")?))))
 }
 
 fn beside(cells: &mut Cells) -> Result<Entry, Error> {

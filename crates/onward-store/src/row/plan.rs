@@ -1,5 +1,8 @@
 //! Row of a plan: its head, and its brief.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
 use onward_core::id::{ReviewId, SessionId};
 use onward_core::plan::{Brief, PlanFailure, PlanState};
 use onward_core::{Counts, PlanHead, PlanId, PlanStatus, StepId, Timestamp};
@@ -31,24 +34,45 @@ impl About {
     }
 }
 
+/// Random number next to a plan's sequence number, new with every commit. Two histories that
+/// continue from a common past (after a restore, or a failover that lost commits) repeat sequence
+/// numbers, but not tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VersionTag(pub(crate) i64);
+
+impl VersionTag {
+    /// A new tag. The hash keys come from the system's random number generator, and differ between
+    /// calls. The tag is never observable, so it need not come from the engine's environment.
+    pub(crate) fn random() -> Self {
+        Self(RandomState::new().hash_one(()).cast_signed())
+    }
+}
+
 /// Columns of a plan in the database that an index or the version check depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) about: About,
     /// The plan's version.
     pub(crate) seq: u64,
+    pub(crate) tag: VersionTag,
     state: PlanState,
     steps: u32,
 }
 
 impl Known {
-    pub(crate) fn of(head: &PlanHead, about: About) -> Self {
+    pub(crate) fn of(head: &PlanHead, about: About, tag: VersionTag) -> Self {
         Self {
             about,
             seq: head.seq,
+            tag,
             state: head.state.clone(),
             steps: head.counts.total(),
         }
+    }
+
+    /// Whether both are the same version.
+    pub(crate) fn is_version_of(&self, other: &Known) -> bool {
+        self.seq == other.seq && self.tag == other.tag
     }
 
     /// Whether the state and the number of steps are unchanged in `head`.
@@ -57,10 +81,13 @@ impl Known {
     }
 }
 
-/// Reads `{head}, updated_about`.
-pub(crate) fn head_and_about(cells: &mut Cells) -> Result<(PlanHead, About), Error> {
+/// Reads `{head}, updated_about, version_tag`.
+pub(crate) fn head_and_known(cells: &mut Cells) -> Result<(PlanHead, Known), Error> {
     let head = read_head(cells)?;
-    Ok((head, About(cells.int("updated_about")?)))
+    let about = About(cells.int("updated_about")?);
+    let tag = VersionTag(cells.int("version_tag")?);
+    let known = Known::of(&head, about, tag);
+    Ok((head, known))
 }
 
 /// Reads a row of `{head}, {sheet}`.
@@ -196,7 +223,7 @@ fn counted(head: &PlanHead) -> Vec<Value> {
 }
 
 /// All other columns of the row, besides those of [`changing`].
-pub(crate) fn fixed(sheet: &Sheet) -> Vec<Value> {
+pub(crate) fn fixed(sheet: &Sheet, tag: VersionTag) -> Vec<Value> {
     params![
         sheet.head.stall_threshold,
         sheet.head.on_stall.as_str(),
@@ -206,5 +233,6 @@ pub(crate) fn fixed(sheet: &Sheet) -> Vec<Value> {
         sheet.brief.output_formatting_notes.as_deref(),
         sheet.created_at,
         sheet.updated_at,
+        tag.0,
     ]
 }

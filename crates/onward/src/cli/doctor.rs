@@ -1,4 +1,5 @@
-//! `onward doctor`: checks the installation without changing anything.
+//! `onward doctor`: checks the installation without changing it. Only the time of the last write
+//! check is stored.
 //!
 //! A missing database is not a problem, because the next command creates it; an outdated schema is
 //! one. The exit code is 1 if a check failed, or 5 if the database is unusable.
@@ -6,6 +7,7 @@
 mod clock;
 mod hooks;
 mod nodes;
+mod readiness;
 mod vector_search;
 
 use std::path::PathBuf;
@@ -157,6 +159,7 @@ async fn check_database(cx: &Context, checks: &mut Vec<Check>) -> Exit {
     let checked = async {
         let newest = check_plans(&engine, checks).await?;
         checks.push(clock::check(&engine, newest));
+        checks.extend(readiness::check(address, &engine).await?);
         checks.extend(nodes::check(&engine).await?);
         checks.extend(vector_search::check(&engine).await?);
         check_notifications(cx, &engine, checks).await

@@ -12,8 +12,8 @@ use crate::output::format;
 
 /// Delete data older than the `[retention]` settings
 ///
-/// Without settings, nothing is deleted. `finished_plans_days` deletes completed and failed plans,
-/// `tool_calls_days` the log of tool calls and the results of `extract_data` for texts passed in a
+/// `finished_plans_days` deletes completed and failed plans, `tool_calls_days` (default: 30) the log
+/// of tool calls and the results of `extract_data` for texts passed in a
 /// call, `sessions_days` inactive agent sessions. Open plans are never deleted.
 #[derive(Args)]
 pub(crate) struct Forget {}
@@ -34,7 +34,7 @@ pub(super) async fn run(cx: &Context) -> Result {
     let retention = cx.config.retention.policy();
     let (plans_days, calls_days, sessions_days) = (
         cx.config.retention.finished_plans_days,
-        cx.config.retention.tool_calls_days,
+        cx.config.retention.tool_calls_days(),
         cx.config.retention.sessions_days,
     );
     let (mut plans, mut tool_calls, mut extractions, mut sessions) = (Vec::new(), 0, 0, 0);

@@ -105,7 +105,7 @@ tables! {
     Retention("retention.", "how long data is kept", None) {
         finished_plans_days: Option<u32> = key(DAYS, Unset("forever"), User, "completed and failed plans")
             .example("365");
-        tool_calls_days: Option<u32> = key(DAYS, Unset("forever"), User, "log of tool calls").example("30");
+        tool_calls_days: u32 = key(Number(0, 36_500), Fixed("30"), User, "log of tool calls; 0: forever");
         sessions_days: Option<u32> = key(DAYS, Unset("forever"), User, "inactive agent sessions").example("90");
     }
     LoopControl("loop_control.", "detection of looping turns", None) {

@@ -9,11 +9,16 @@ use super::keys::{LoopControl, Notify, Retention};
 use super::values::{ProgressRule, display_origin};
 
 impl Retention {
+    /// Days for which the log of tool calls is kept; `None` keeps it forever.
+    pub(crate) fn tool_calls_days(&self) -> Option<u32> {
+        Some(self.tool_calls_days).filter(|days| *days > 0)
+    }
+
     pub(crate) fn policy(&self) -> retention::Retention {
         let duration = |days: u32| Duration::from_secs(u64::from(days) * 24 * 60 * 60);
         retention::Retention {
             finished_plans: self.finished_plans_days.map(duration),
-            tool_calls: self.tool_calls_days.map(duration),
+            tool_calls: self.tool_calls_days().map(duration),
             sessions: self.sessions_days.map(duration),
         }
     }

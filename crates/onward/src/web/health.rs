@@ -1,8 +1,10 @@
 //! `/healthz`: the process is running. `/readyz`: the database also responds and accepts writes,
-//! within a time limit.
+//! within a time limit. If no process sweeps, the server is ready but degraded: agents can work, and
+//! stalls are not detected.
 //!
-//! Both need no token, because monitoring systems have none, and return no details. So the number
-//! of requests must not determine the number of writes: there is at most one per interval.
+//! Both need no token, because monitoring systems have none, and return only the kinds of problems.
+//! So the number of requests must not determine the number of writes: there is at most one per
+//! interval.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +31,30 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 pub(super) struct WriteCheck(Mutex<Option<(Instant, Outcome)>>);
 
 /// Whether a check succeeded; otherwise the reason.
-type Outcome = Result<(), String>;
+type Outcome = Result<Readiness, Failed>;
+
+/// The state of a database that accepts writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Readiness {
+    Ready,
+    /// No process sweeps.
+    Degraded,
+}
+
+/// Why writes fail.
+#[derive(Clone)]
+struct Failed {
+    error: String,
+    /// Kinds of problems, without names of hosts, files or tables.
+    problems: Vec<String>,
+}
+
+impl From<String> for Failed {
+    fn from(error: String) -> Self {
+        let problems = vec!["unavailable".to_owned()];
+        Self { error, problems }
+    }
+}
 
 impl WriteCheck {
     /// Writes to the database, unless it did so recently. Concurrent requests share the result.
@@ -40,7 +65,14 @@ impl WriteCheck {
         {
             return outcome.clone();
         }
-        let outcome = within_timeout(engine.check_writable()).await;
+        let outcome = match within_timeout(engine.check_writable()).await {
+            Ok(()) => match within_timeout(engine.sweep_has_no_leader()).await {
+                Ok(true) => Ok(Readiness::Degraded),
+                Ok(false) => Ok(Readiness::Ready),
+                Err(error) => Err(error.into()),
+            },
+            Err(error) => Err(explain(engine, error).await),
+        };
         *last = Some((Instant::now(), outcome.clone()));
         outcome
     }
@@ -54,17 +86,24 @@ pub(super) async fn ready(State(site): State<Arc<Site>>) -> Response {
     // In a task, so that a client that disconnects does not cause another write.
     let checked = tokio::spawn(async move { check(&site).await }).await;
     let error = match checked {
-        Ok(Ok(())) => return Json(json!({ "status": "ready" })).into_response(),
-        Ok(Err(error)) => error,
-        Err(panicked) => panicked.to_string(),
+        Ok(Ok(Readiness::Ready)) => return Json(json!({ "status": "ready" })).into_response(),
+        Ok(Ok(Readiness::Degraded)) => {
+            tracing::warn!("plans are overdue: no process runs the sweep");
+            let problems = ["sweep_without_leader"];
+            return Json(json!({ "status": "degraded", "problems": problems })).into_response();
+        }
+        Ok(Err(failed)) => failed,
+        Err(panicked) => panicked.to_string().into(),
     };
     // The error may name hosts and files, so it is only logged.
+    let Failed { error, problems } = error;
     tracing::warn!(error, "database unavailable");
     Problem::new(
         Code::Unavailable,
         "the database is unavailable",
         "check the server log; the server recovers when the database is available again",
     )
+    .details(Some(json!({ "problems": problems })))
     .into_response()
 }
 
@@ -73,9 +112,27 @@ async fn check(site: &Site) -> Outcome {
     site.write_check.run(&site.engine).await
 }
 
-async fn within_timeout<T>(call: impl Future<Output = Result<T, Error>>) -> Outcome {
+/// Adds why the write may have failed.
+async fn explain(engine: &Engine, error: String) -> Failed {
+    let obstacles = within_timeout(engine.write_obstacles()).await;
+    let obstacles = obstacles.unwrap_or_default();
+    if obstacles.is_empty() {
+        let problems = vec!["not_writable".to_owned()];
+        return Failed { error, problems };
+    }
+    let named = obstacles
+        .iter()
+        .map(|obstacle| format!("{}: {}", obstacle.kind, obstacle.subject));
+    let error = format!("{error}; {}", named.collect::<Vec<_>>().join("; "));
+    let mut problems: Vec<String> = obstacles.into_iter().map(|one| one.kind).collect();
+    problems.sort();
+    problems.dedup();
+    Failed { error, problems }
+}
+
+async fn within_timeout<T>(call: impl Future<Output = Result<T, Error>>) -> Result<T, String> {
     match tokio::time::timeout(TIMEOUT, call).await {
-        Ok(Ok(_)) => Ok(()),
+        Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no response within {} s", TIMEOUT.as_secs())),
     }

@@ -60,6 +60,10 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
         "Stored texts of the server's own tenant, if there is a quota"
     );
     describe_gauge!("onward_stored_bytes_quota", "Quota of stored texts");
+    describe_gauge!(
+        "onward_request_log_bytes",
+        "Size of the log of tool calls; on SQLite an estimate for the server's own tenant"
+    );
     describe_counter!(
         "onward_chunks_embedded_total",
         "Chunks embedded for semantic search"
@@ -224,6 +228,11 @@ pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Res
             }
         }
         Err(error) => tracing::warn!(%error, "cannot count plans"),
+    }
+    match site.engine.request_log_bytes(caller).await {
+        #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
+        Ok(bytes) => gauge!("onward_request_log_bytes").set(bytes as f64),
+        Err(error) => tracing::warn!(%error, "cannot measure the log of tool calls"),
     }
     if let Some(quota) = &site.tool_context.quota {
         match quota.usage(&site.engine, caller).await {

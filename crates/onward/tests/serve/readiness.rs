@@ -51,6 +51,8 @@ async fn a_server_with_a_full_disk_is_not_ready_and_logs_one_line_per_minute() {
     wait_for_readiness(&server, false).await;
     let unavailable = server.get("/readyz").await;
     unavailable.expect_problem(503, "unavailable");
+    let kinds = &unavailable.json()["details"]["problems"];
+    assert_eq!(*kinds, serde_json::json!(["not_writable"]));
     server.get("/healthz").await.expect_success();
     server.get("/api/v1/plans").await.expect_success();
     for _ in 0..20 {
@@ -73,6 +75,71 @@ async fn a_server_with_a_full_disk_is_not_ready_and_logs_one_line_per_minute() {
     assert!(limit_file_size(&server, "unlimited"));
     wait_for_readiness(&server, true).await;
     server.post("/api/v1/plans", plan()).await.expect_success();
+}
+
+/// The kinds of problems that `/readyz` reports.
+async fn problems(server: &Server) -> Value {
+    let unavailable = server.get("/readyz").await;
+    unavailable.expect_problem(503, "unavailable");
+    unavailable.json()["details"]["problems"].clone()
+}
+
+/// The failed checks of `onward doctor`.
+async fn failed_checks(database: &str) -> Vec<String> {
+    let doctor = program("doctor").with_database(database.to_owned());
+    // Not on this thread: the client must notice that the server closes idle connections.
+    let report = tokio::task::spawn_blocking(move || doctor.run(&["doctor", "--json"]));
+    let report = report.await.unwrap();
+    let report: Value = serde_json::from_str(&report.stdout).expect("valid JSON");
+    let checks = report["checks"].as_array().expect("a list").iter();
+    let failed = checks.filter(|check| check["ok"] == false);
+    let failed = failed.map(|check| check["check"].as_str().unwrap_or_default().to_owned());
+    failed.collect()
+}
+
+#[tokio::test]
+async fn reports_a_table_that_another_session_has_locked() {
+    let database = Cluster::shared().database();
+    let server = program("locked-table")
+        .with_database(database.clone())
+        .serve();
+    wait_for_readiness(&server, true).await;
+    let url = database.clone();
+    let lock = "BEGIN; LOCK TABLE steps; SELECT pg_sleep(600)";
+    let locking = std::thread::spawn(move || psql(&url, lock));
+    wait_for_readiness(&server, false).await;
+    assert_eq!(problems(&server).await, serde_json::json!(["table_locked"]));
+    assert_eq!(failed_checks(&database).await, ["writes", "writes"]);
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+        WHERE query LIKE '%LOCK TABLE steps%' AND datname = current_database() \
+        AND pid <> pg_backend_pid()";
+    psql(&database, end).unwrap();
+    locking.join().unwrap().expect_err("the session was ended");
+    wait_for_readiness(&server, true).await;
+    assert_eq!(failed_checks(&database).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn reports_a_missing_synchronous_standby() {
+    let cluster = Cluster::start();
+    let server = program("standby-missing")
+        .with_database(cluster.database())
+        .serve();
+    wait_for_readiness(&server, true).await;
+    let set_standby = |name: &str| {
+        let setting = format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'");
+        psql(&cluster.url("postgres"), &setting).unwrap();
+        psql(&cluster.url("postgres"), "SELECT pg_reload_conf()").unwrap();
+    };
+    set_standby("missing");
+    wait_for_readiness(&server, false).await;
+    let deadline = Instant::now() + TIMEOUT;
+    while problems(&server).await != serde_json::json!(["standby_missing"]) {
+        assert!(Instant::now() < deadline, "{}", server.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    set_standby("");
+    wait_for_readiness(&server, true).await;
 }
 
 #[tokio::test]

@@ -242,9 +242,10 @@ impl Rows {
         let text = match self.change.effect {
             Effect::Update { computed, version } => {
                 let set = self.assignments(computed, version);
-                let version = version.map_or(String::new(), |(column, parameter)| {
-                    format!(" AND {table}.{column} = new.{parameter}")
-                });
+                let version: String = version
+                    .iter()
+                    .map(|(column, parameter)| format!(" AND {table}.{column} = new.{parameter}"))
+                    .collect();
                 format!("UPDATE {table} SET {set} FROM {new} WHERE {by_key}{version}")
             }
             Effect::Insert {
@@ -260,14 +261,10 @@ impl Rows {
         }
     }
 
-    fn assignments(
-        &self,
-        computed: &[(&str, &str)],
-        version: Option<(&'static str, &'static str)>,
-    ) -> String {
+    fn assignments(&self, computed: &[(&str, &str)], version: &[(&str, &str)]) -> String {
         let is_plain = |column: &str| {
             let is_computed = computed.iter().any(|(name, _)| *name == column);
-            !is_computed && version.is_none_or(|(_, parameter)| parameter != column)
+            !is_computed && version.iter().all(|(_, parameter)| *parameter != column)
         };
         let columns = self.change.columns.iter().skip(1).map(|(name, _)| *name);
         let plain = columns

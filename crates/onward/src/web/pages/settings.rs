@@ -48,7 +48,7 @@ impl ConfigView {
         Self {
             stall_threshold: format::duration(DEFAULT_STALL_THRESHOLD),
             finished_plans: retention(config.retention.finished_plans_days),
-            tool_calls: retention(config.retention.tool_calls_days),
+            tool_calls: retention(config.retention.tool_calls_days()),
             sessions: retention(config.retention.sessions_days),
             turns: turns(&config.loop_control),
             calls: format::duration(DEFAULT_CALL_TIMEOUT + STALE_GRACE),
@@ -95,6 +95,8 @@ struct Settings<'a> {
     tenant: String,
     /// Stored bytes and quota.
     stored: String,
+    /// Size of the request log.
+    request_log: String,
     created: Option<NewToken>,
     tokens: Vec<TokenRow>,
     members: Vec<MemberRow>,
@@ -252,6 +254,7 @@ async fn page(visit: &Visit, created: Option<NewToken>) -> PageResult {
         settings: &visit.site.settings,
         tenant: format::sanitize_line(&visit.caller.tenant),
         stored: stored(visit).await?,
+        request_log: mib(engine.request_log_bytes(&visit.caller).await?),
         created,
         tokens: tokens
             .iter()
@@ -279,9 +282,12 @@ async fn stored(visit: &Visit) -> Result<String, PageError> {
         return Ok("no quota".to_owned());
     };
     let usage = quota.usage(&visit.site.engine, &visit.caller).await?;
-    let mib = |bytes: u64| bytes.div_ceil(1024 * 1024);
     let (used, max) = (mib(usage.bytes), mib(usage.max_bytes));
-    Ok(format!("{used} MiB of {max} MiB"))
+    Ok(format!("{used} of {max}"))
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1024 * 1024))
 }
 
 /// The recorded members, and the local user if no authentication is required.

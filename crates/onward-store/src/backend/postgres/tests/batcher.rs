@@ -62,7 +62,7 @@ fn transition(postgres: &Postgres, plan: u128, version: i64) -> Tx {
     let mut head = params![id(plan), "executing"];
     head.extend(std::iter::repeat_n(Value::Null, 7));
     head.extend(params![1i64, 0i64, 0i64, 0i64, 0i64, 0i64]);
-    head.extend(params![version + 1, 5i64, version]);
+    head.extend(params![version + 1, 5i64, 0i64, version, 0i64]);
     let head = Statement::new(Query::PlanMove, head).checking_version();
     tx.queue(head);
     let event = event(plan, version + 1, version + 1);

@@ -91,9 +91,12 @@ async fn every_statement_names_its_tenant() {
     let without_tenant = [
         Query::Clock,
         Query::DueCallsOfHost,
+        Query::DueCallsReschedule,
         Query::DueCallsUntil,
         Query::DueFirst,
+        Query::DueReschedule,
         Query::DueUntil,
+        Query::Obstacles,
         Query::QuickCheck,
         Query::QuickCheckBegin,
         Query::TenantsAll,

@@ -1,0 +1,56 @@
+//! Whether the database can be worked with: it accepts writes, and a process sweeps. Only reports;
+//! the operator acts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onward_store::Tenants;
+
+use crate::caller::LOCAL;
+use crate::engine::Engine;
+use crate::error::Error;
+
+/// A plan or tool call that has been due for longer than this was not checked by any process.
+const SWEEP_DELAY: Duration = Duration::from_secs(60);
+
+/// Why writes wait although the database responds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// `table_locked` or `standby_missing`.
+    pub kind: String,
+    /// The table, or the names of the standbys.
+    pub subject: String,
+}
+
+impl Engine {
+    /// Writes to the database, to check whether it accepts writes: a full disk, a read-only database
+    /// and one with a locked table still respond to queries. For the server's operator.
+    pub async fn check_writable(&self) -> Result<(), Error> {
+        let (tenant, now) = (Arc::from(LOCAL), self.now());
+        let checked = self.store.write(&tenant, move |tx| {
+            Box::pin(async move {
+                Tenants(tx).record_check(now);
+                Ok::<(), onward_store::Error>(())
+            })
+        });
+        Ok(checked.await?)
+    }
+
+    /// Explains a write that does not complete: locked tables, and a missing synchronous standby.
+    pub async fn write_obstacles(&self) -> Result<Vec<Obstacle>, Error> {
+        let no_tenant = Arc::from("");
+        let found = self.store.read(&no_tenant, |tx| {
+            Box::pin(async { Tenants(tx).obstacles().await })
+        });
+        let found = found.await?.into_iter();
+        let obstacles = found.map(|(kind, subject)| Obstacle { kind, subject });
+        Ok(obstacles.collect())
+    }
+
+    /// Whether no process sweeps: a plan or tool call has been due for a minute. Independent of how
+    /// the leader is elected, and also true if the leader hangs.
+    pub async fn sweep_has_no_leader(&self) -> Result<bool, Error> {
+        let first = self.first_due().await?;
+        Ok(first.is_some_and(|at| self.now().since(at) > SWEEP_DELAY))
+    }
+}

@@ -1,0 +1,48 @@
+//! Reports a database that accepts no writes, and plans that no process sweeps. Lists nothing if there
+//! is no problem. The write is that of `/readyz`: the time of the last check.
+
+use std::time::Duration;
+
+use onward_engine::{Address, Engine, Error};
+
+use super::Check;
+
+/// Time limit for a write.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) async fn check(address: &Address, engine: &Engine) -> Result<Vec<Check>, Error> {
+    let mut checks = Vec::new();
+    let error = match tokio::time::timeout(TIMEOUT, engine.check_writable()).await {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some((error.to_string(), error.hint().to_owned())),
+        Err(_) => Some((
+            format!("no write completed within {} s", TIMEOUT.as_secs()),
+            "check the locks and the free disk space of the server".to_owned(),
+        )),
+    };
+    if let Some((message, hint)) = error {
+        checks.push(Check::failed("writes", message, hint));
+        for obstacle in engine.write_obstacles().await? {
+            let subject = obstacle.subject;
+            let (message, hint) = match obstacle.kind.as_str() {
+                "table_locked" => (
+                    format!("another session has locked the table `{subject}`"),
+                    "find it in `pg_locks`, and end it with `pg_terminate_backend`",
+                ),
+                "standby_missing" => (
+                    format!("no synchronous standby of `{subject}` is connected"),
+                    "start the standby, or change `synchronous_standby_names`",
+                ),
+                other => (format!("{other}: {subject}"), "check the server's log"),
+            };
+            checks.push(Check::failed("writes", message, hint));
+        }
+    }
+    // An SQLite file is swept only while an agent or a server uses it.
+    if matches!(address, Address::Server(_)) && engine.sweep_has_no_leader().await? {
+        let message = "plans are overdue: no process runs the sweep";
+        let hint = "start `onward serve`, and check its log";
+        checks.push(Check::failed("sweep", message, hint));
+    }
+    Ok(checks)
+}
