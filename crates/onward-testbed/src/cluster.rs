@@ -6,6 +6,7 @@
 //! removes its cluster.
 
 mod address;
+mod pooler;
 mod programs;
 mod server;
 
@@ -14,6 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use address::Address;
+pub use pooler::Pooler;
 use server::Server;
 
 /// The variable with the URL of a running server for [`Cluster::shared`]: `postgres://…`. The user

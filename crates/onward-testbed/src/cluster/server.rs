@@ -74,7 +74,7 @@ impl Server {
 }
 
 /// A port that is not in use.
-fn free_port() -> Result<u16, String> {
+pub(crate) fn free_port() -> Result<u16, String> {
     // A random start, so that concurrent tests try different ports.
     let random = RandomState::new().hash_one(0);
     let begin = u16::try_from(random % PORTS.len() as u64).unwrap_or_default();

@@ -8,7 +8,7 @@
 //! transaction, because only that sets the tenant on the other nodes.
 
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
@@ -17,8 +17,9 @@ use tokio::time::timeout;
 use super::error;
 use super::message::Messages;
 use super::pipeline::{Broken, Sent, in_order};
-use super::pool::{Object, Settings};
+use super::pool::{Checkout, Settings};
 use super::server::Postgres;
+use super::{pooler, session};
 use crate::backend::Isolation;
 use crate::error::Error;
 use crate::statement::Statement;
@@ -28,7 +29,7 @@ use crate::value::Row;
 pub(crate) struct Connection {
     postgres: Postgres,
     /// Present once something was sent.
-    client: Option<Object>,
+    client: Option<Checkout>,
     tenant: Arc<str>,
     mode: Mode,
     state: State,
@@ -238,15 +239,19 @@ impl Connection {
         let optimistic = matches!(self.mode, Mode::Optimistic | Mode::Batch);
         let is_single = frame == Frame::Whole && optimistic && messages.len() == 1;
         let is_bare = is_single || frame == Frame::Autocommit;
-        let framed = distributed || !is_bare;
+        let process = pooled.process;
+        // Settings of a session do not apply on other nodes, nor reliably through a pooler.
+        let sets_local = distributed || process.is_some();
+        let framed = sets_local || !is_bare;
         let begin = (frame.begins() && framed).then(|| self.mode.begin_sql());
-        let before = if distributed {
+        let before = if sets_local {
             String::new()
         } else {
-            settings.session_sql(was.as_ref())
+            let lock_timeout = session::lock_timeout(&self.postgres.0.address.given);
+            settings.session_sql(was.as_ref(), lock_timeout)
         };
         let after = match begin {
-            Some(_) if distributed => settings.transaction_sql(),
+            Some(_) if sets_local => settings.transaction_sql(process),
             Some(_) | None => String::new(),
         };
         let mut sent: Vec<Sent<'_, _>> = Vec::with_capacity(messages.len() + 3);
@@ -277,6 +282,10 @@ impl Connection {
                 let is_commit = is_single && !framed;
                 let about = broken.place.checked_sub(ahead);
                 let about = about.map(|place| messages.statement(place).filter(|_| !is_commit));
+                if about.is_none() && process.is_some() && pooler::is_other_process(&broken.why) {
+                    let why = error::pooler(&self.postgres.0.address.shown);
+                    return Err(State::Lost(why));
+                }
                 Err(state_after(&broken, about, frame, framed))
             }
         }
@@ -293,8 +302,10 @@ impl Connection {
                 let sent = sending
                     .as_mut()
                     .poll(&mut Context::from_waker(Waker::noop()));
-                if sent.is_pending() {
-                    drop(sending);
+                // A fast server may have responded already.
+                let is_sent = matches!(sent, Poll::Pending | Poll::Ready(Ok(_)));
+                drop(sending);
+                if is_sent {
                     self.state = State::Idle;
                 }
             }
@@ -371,7 +382,9 @@ impl Drop for Connection {
             State::Idle | State::Ended(_) => {}
             // The caller was dropped. The server rolls back when the connection closes.
             State::Waiting | State::Open | State::Failed(_) | State::Lost(_) => {
-                drop(self.client.take().map(Object::take));
+                if let Some(client) = self.client.take() {
+                    client.close();
+                }
             }
         }
     }
