@@ -227,6 +227,16 @@ impl Cluster {
         unwrap_or_panic(self.own().restart());
     }
 
+    /// The log of the server.
+    ///
+    /// # Panics
+    ///
+    /// On the shared cluster, or if the log cannot be read.
+    #[must_use]
+    pub fn log(&self) -> String {
+        unwrap_or_panic(self.own().log())
+    }
+
     fn own(&self) -> &Server {
         self.own
             .as_ref()

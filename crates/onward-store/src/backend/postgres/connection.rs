@@ -13,8 +13,10 @@ use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use super::error;
+use super::merge::{OnLostRace, mergeable};
 use super::message::Messages;
 use super::pipeline::{Broken, Sent, in_order};
 use super::pool::{Checkout, Settings};
@@ -22,7 +24,7 @@ use super::server::Postgres;
 use super::{pooler, session};
 use crate::backend::Isolation;
 use crate::error::Error;
-use crate::statement::Statement;
+use crate::statement::{Expect, Statement};
 use crate::value::Row;
 
 /// A connection in a transaction.
@@ -35,6 +37,8 @@ pub(crate) struct Connection {
     state: State,
     /// Number of queries sent in autocommit mode, each of which saw its own snapshot.
     autocommit_reads: usize,
+    /// The plans that a batch has written.
+    written: Vec<Uuid>,
 }
 
 /// Mode of a transaction.
@@ -76,6 +80,7 @@ impl Connection {
             mode,
             state: State::Idle,
             autocommit_reads: 0,
+            written: Vec::new(),
         }
     }
 
@@ -182,12 +187,19 @@ impl Connection {
         }
     }
 
-    /// Runs the remaining statements and commits, in one round trip.
+    /// Runs the remaining statements and commits. That is one round trip, or two if a statement may
+    /// lose a race and the others do not depend on it: then they are sent once it has won.
     pub(super) async fn send_and_commit(&mut self, batch: &[&Statement]) -> Result<(), Error> {
         let begins = self.must_begin()?;
         if begins && batch.is_empty() {
             return Ok(());
         }
+        let (first, batch) = batch.split_at(self.sent_before_commit(batch, begins));
+        if !first.is_empty() {
+            let first: Vec<Statement> = first.iter().map(|one| (*one).clone()).collect();
+            self.run_batch(&first, true).await?;
+        }
+        let begins = self.must_begin()?;
         self.acquire().await?;
         let frame = if begins { Frame::Whole } else { Frame::Commit };
         self.state = State::Waiting;
@@ -209,6 +221,41 @@ impl Connection {
         }
     }
 
+    /// Number of statements whose result must be known before the commit is sent: up to the last one
+    /// that may lose a race. None if all statements are one message: it writes nothing if it has
+    /// lost.
+    fn sent_before_commit(&self, batch: &[&Statement], begins: bool) -> usize {
+        let may_lose = |one: &&Statement| match self.on_lost_race() {
+            _ if self.postgres.0.distributed => false,
+            OnLostRace::Fail => one.expect == Expect::NewKey,
+            OnLostRace::Skip | OnLostRace::SkipLocked => one.may_lose_race(),
+        };
+        let is_one_message = begins && mergeable(batch, false) == batch.len();
+        let is_atomic = match self.mode {
+            Mode::Batch => is_one_message,
+            Mode::Read | Mode::Lock | Mode::Optimistic => {
+                is_one_message && batch.iter().filter(|one| may_lose(one)).count() <= 1
+            }
+        };
+        if is_atomic {
+            return 0;
+        }
+        batch.iter().rposition(may_lose).map_or(0, |last| last + 1)
+    }
+
+    fn on_lost_race(&self) -> OnLostRace {
+        match self.mode {
+            Mode::Read | Mode::Lock => OnLostRace::Fail,
+            Mode::Optimistic => OnLostRace::Skip,
+            Mode::Batch => OnLostRace::SkipLocked,
+        }
+    }
+
+    /// Takes the plans that a batch has written.
+    pub(super) fn take_written(&mut self) -> Vec<Uuid> {
+        std::mem::take(&mut self.written)
+    }
+
     /// Runs one query and returns its rows.
     pub(super) async fn rows(&mut self, query: &Statement) -> Result<Vec<Row>, Error> {
         let mut responses = self.run_batch(std::slice::from_ref(query), false).await?;
@@ -222,6 +269,7 @@ impl Connection {
         statements: &[&Statement],
         frame: Frame,
     ) -> Result<Vec<Vec<Row>>, State> {
+        let on_lost_race = self.on_lost_race();
         let Some(pooled) = &mut self.client else {
             return Err(State::Lost(Error::refused("the connection is closed")));
         };
@@ -233,7 +281,7 @@ impl Connection {
             waits_for_locks: self.mode != Mode::Batch,
         };
         let client = &pooled.client;
-        let prepared = Messages::prepare(client, statements, distributed).await;
+        let prepared = Messages::prepare(client, statements, distributed, on_lost_race).await;
         let messages = prepared.map_err(|why| frame.failed(why))?;
         // A single statement is its own transaction.
         let optimistic = matches!(self.mode, Mode::Optimistic | Mode::Batch);
@@ -269,6 +317,14 @@ impl Connection {
         }
         match in_order(sent).await {
             Ok(responses) => {
+                let keys = messages.written_keys(responses.iter().skip(ahead));
+                let (keys, has_lost) = keys.map_err(|why| frame.failed(why))?;
+                if self.mode == Mode::Batch {
+                    self.written = keys;
+                } else if has_lost {
+                    pooled.settings = Some(settings);
+                    return Err(frame.lost_race());
+                }
                 let rows = match frame {
                     Frame::Commit | Frame::Whole => Ok(Vec::new()),
                     Frame::Autocommit | Frame::Begin | Frame::Continue => {
@@ -363,6 +419,18 @@ impl Frame {
         match self {
             Frame::Autocommit => State::Ended(why),
             Frame::Begin | Frame::Continue | Frame::Commit | Frame::Whole => State::Failed(why),
+        }
+    }
+}
+
+impl Frame {
+    /// State of a connection after a lost race. A commit was sent only with a statement that has
+    /// written nothing.
+    fn lost_race(self) -> State {
+        if self.commits() {
+            State::Ended(Error::LostRace)
+        } else {
+            State::Failed(Error::LostRace)
         }
     }
 }
