@@ -134,7 +134,7 @@ impl Postgres {
 
     /// Waits until no other server is the leader, and becomes the leader.
     pub(crate) async fn lead(&self, lead: Lead) -> Result<Box<dyn Leader>, Error> {
-        let leadership = Leadership::acquire(&self.0.address, lead).await?;
+        let leadership = Leadership::acquire(self, lead).await?;
         Ok(Box::new(leadership))
     }
 
