@@ -97,7 +97,8 @@ impl managed::Manager for Connections {
     type Error = Error;
 
     async fn create(&self) -> Result<PooledClient, Error> {
-        let opened = self.address.open(&self.session, None).await?;
+        // Boxed: it is rare, and large as part of every future that takes a connection.
+        let opened = Box::pin(self.address.open(&self.session, None)).await?;
         Ok(PooledClient {
             client: ClientWrapper::new(opened.client, opened.driving),
             settings: None,

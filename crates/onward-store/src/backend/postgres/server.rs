@@ -134,7 +134,7 @@ impl Postgres {
 
     /// Waits until no other server is the leader, and becomes the leader.
     pub(crate) async fn lead(&self, lead: Lead) -> Result<Box<dyn Leader>, Error> {
-        let leadership = Leadership::acquire(self, lead).await?;
+        let leadership = Box::pin(Leadership::acquire(self, lead)).await?;
         Ok(Box::new(leadership))
     }
 
