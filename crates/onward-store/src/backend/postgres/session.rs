@@ -97,9 +97,12 @@ impl Session {
     ) -> Result<Option<i32>, Error> {
         let messages = client.simple_query(&self.sql()).await;
         let messages = messages.map_err(|why| error::of_connection(&why, shown))?;
-        let row = messages.iter().rev().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => Some(row),
-            _ => None,
+        let row = messages.iter().rev().find_map(|message| {
+            if let SimpleQueryMessage::Row(row) = message {
+                Some(row)
+            } else {
+                None
+            }
         });
         let cell = |column| row.and_then(|row| row.try_get(column).ok().flatten());
         let is = |column| cell(column) == Some("t");
