@@ -115,6 +115,28 @@ impl Error {
         }
     }
 
+    /// The message for callers who do not operate the server: without hosts, users, files and
+    /// statements of the database.
+    pub fn public_message(&self) -> String {
+        let message = match self {
+            Error::Store(store::Error::Unavailable { .. } | store::Error::Address { .. }) => {
+                "the database is unavailable"
+            }
+            Error::Store(store::Error::Overloaded(_)) => "the database is overloaded",
+            Error::Store(store::Error::Refused { .. }) => "the database rejected a statement",
+            Error::Store(_)
+            | Error::Rejected { .. }
+            | Error::PlanNotFound(_)
+            | Error::StepNotFound { .. }
+            | Error::Ambiguous(_)
+            | Error::Conflict { .. }
+            | Error::NotFound { .. }
+            | Error::IllegalCall(_)
+            | Error::Unauthorized(_) => return self.to_string(),
+        };
+        message.to_owned()
+    }
+
     /// The artifact that contains the rejected result.
     pub fn kept(&self) -> Option<ArtifactId> {
         match self {

@@ -114,7 +114,7 @@ impl NearestSearch {
     }
 }
 
-/// A held leader lock.
+/// A held leader lock or lease.
 pub(crate) trait Leader: Send {
     /// Waits until another process may be the leader.
     fn lost(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;

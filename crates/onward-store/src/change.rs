@@ -7,7 +7,7 @@ use onward_core::PlanId;
 /// A change made by a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
-    /// The tenant that owns the subject.
+    /// The tenant that owns the subject; empty for [`Subject::All`].
     pub tenant: Arc<str>,
     /// The plan or session that changed.
     pub what: Subject,
@@ -23,4 +23,7 @@ pub enum Subject {
     Plan(PlanId),
     /// An agent session, with its turns and tool calls.
     Session(Arc<str>),
+    /// All plans and sessions of all tenants: the connection for notifications was lost, and
+    /// changes by other servers may not have been reported. Subscribers read everything again.
+    All,
 }

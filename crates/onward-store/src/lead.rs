@@ -1,7 +1,7 @@
 //! Leader election: on each database one process runs the sweep, and one computes embeddings.
 //!
-//! The leader holds a lock that ends with its process. Other processes block on the lock and are
-//! woken when it is released.
+//! On SQLite the leader holds a lock that ends with its process, and other processes block on it. On
+//! PostgreSQL it holds a lease, which it renews.
 
 use crate::backend::Leader;
 
@@ -16,7 +16,7 @@ pub enum Lead {
 }
 
 impl Lead {
-    /// Name of its lock.
+    /// Name of its lock or lease.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Lead::Sweep => "sweep",
@@ -25,7 +25,7 @@ impl Lead {
     }
 }
 
-/// The leader lock, held until dropped.
+/// The leader lock or lease, held until dropped.
 pub struct Leadership(pub(crate) Box<dyn Leader>);
 
 impl Leadership {

@@ -38,6 +38,8 @@ pub(crate) enum Expect {
     Rows(u64),
     /// One row, found by its key and version. No row means that the version has changed.
     Version,
+    /// One new row. No row means that another transaction has inserted its key.
+    NewKey,
 }
 
 impl Expect {
@@ -46,7 +48,7 @@ impl Expect {
         match self {
             Expect::Any => None,
             Expect::Rows(rows) => Some(rows),
-            Expect::Version => Some(1),
+            Expect::Version | Expect::NewKey => Some(1),
         }
     }
 }
@@ -106,10 +108,24 @@ impl Statement {
         self.expect == Expect::Version
     }
 
+    /// Requires that no other transaction has inserted the key of the new row; otherwise the
+    /// transaction fails with [`Error::LostRace`].
+    pub(crate) fn expecting_new_key(mut self) -> Self {
+        self.expect = Expect::NewKey;
+        self
+    }
+
+    /// Whether it may affect no row because of a concurrent change.
+    pub(crate) fn may_lose_race(&self) -> bool {
+        matches!(self.expect, Expect::Version | Expect::NewKey)
+    }
+
     /// Fails if the statement affected another number of rows than required.
     pub(crate) fn check(&self, affected: u64) -> Result<(), Error> {
         match (self.expect.rows(), self.expect) {
-            (Some(expected), Expect::Version) if expected != affected => Err(Error::LostRace),
+            (Some(expected), Expect::Version | Expect::NewKey) if expected != affected => {
+                Err(Error::LostRace)
+            }
             (Some(expected), _) if expected != affected => Err(Error::refused(format!(
                 "`{}` affected {affected} rows, expected {expected}",
                 self.query.name()

@@ -6,6 +6,7 @@
 //! removes its cluster.
 
 mod address;
+mod pooler;
 mod programs;
 mod server;
 
@@ -14,6 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use address::Address;
+pub use pooler::Pooler;
 use server::Server;
 
 /// The variable with the URL of a running server for [`Cluster::shared`]: `postgres://…`. The user
@@ -223,6 +225,16 @@ impl Cluster {
     /// On the shared cluster, or if the server does not start.
     pub fn restart(&self) {
         unwrap_or_panic(self.own().restart());
+    }
+
+    /// The log of the server.
+    ///
+    /// # Panics
+    ///
+    /// On the shared cluster, or if the log cannot be read.
+    #[must_use]
+    pub fn log(&self) -> String {
+        unwrap_or_panic(self.own().log())
     }
 
     fn own(&self) -> &Server {

@@ -33,7 +33,9 @@ mod program;
 #[cfg(feature = "binary")]
 mod server;
 
-pub use cluster::{Cluster, DISTRIBUTED, OLD_PGVECTOR, PGVECTOR, URL_VARIABLE, psql, psql_each};
+pub use cluster::{
+    Cluster, DISTRIBUTED, OLD_PGVECTOR, PGVECTOR, Pooler, URL_VARIABLE, psql, psql_each,
+};
 pub use database::{Backend, Database};
 pub use dir::TestDir;
 pub use random::{Rng, seed};

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use onward_core::Timestamp;
 use onward_core::finding::Kind;
 use onward_engine::notification::{ClaimedNotifications, DeliveryAttempt, PlanNotification};
-use onward_engine::{Changed, Delivery, Engine, Error};
+use onward_engine::{Changed, Delivery, Engine, Error, Subject};
 use tokio::sync::broadcast::{Receiver, error::TryRecvError};
 use tokio::sync::watch;
 
@@ -180,6 +180,7 @@ impl Notifier {
             .is_none_or(|at| at.elapsed() >= FULL_CHECK_INTERVAL);
         loop {
             match self.changes.try_recv() {
+                Ok(changed) if changed.what == Subject::All => all = true,
                 Ok(changed) => drop(self.changed.insert(changed.tenant)),
                 Err(TryRecvError::Lagged(_)) => all = true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,

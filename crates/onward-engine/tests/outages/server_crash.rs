@@ -102,9 +102,10 @@ async fn agents_continue_without_loss_after_the_server_restarts() {
     within_limit(sweeper).await.unwrap();
 }
 
-/// Waits until a sweeper holds the leader lock.
+/// Waits until a sweeper holds the lease.
 async fn wait_for_leader(database: &TestDatabase) {
-    let query = "select count(*) from pg_locks where locktype = 'advisory' and granted";
+    let query = "select count(*) from leases where duty = 'sweep' \
+        and expires_at > extract(epoch from clock_timestamp()) * 1000";
     let deadline = Instant::now() + LIMIT;
     while psql(&database.address_text(), query).as_deref() != Ok("1") {
         assert!(Instant::now() < deadline, "no sweeper became leader");

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use onward_core::{PlanId, PlanStatus};
 use onward_engine::{Caller, Engine};
-use onward_testbed::{Backend, Rng, seed};
+use onward_testbed::{Backend, Cluster, Rng, seed};
 
 use agents::database::TestDatabase;
 use agents::history::Record;
@@ -41,12 +41,51 @@ const POLL: Duration = Duration::from_millis(20);
 
 #[test]
 fn four_processes_with_eight_agents_each_share_a_plan_on_sqlite() {
-    share_one_plan(Backend::Sqlite);
+    share_one_plan(&TestDatabase::create(Backend::Sqlite), "SQLite");
 }
 
 #[test]
 fn four_processes_with_eight_agents_each_share_a_plan_on_postgres() {
-    share_one_plan(Backend::Postgres);
+    let cluster = Cluster::start();
+    share_one_plan(&TestDatabase::create_on(&cluster), "PostgreSQL");
+    assert_no_server_errors(&cluster);
+}
+
+#[test]
+fn concurrent_requests_with_one_key_cause_no_errors_on_the_server() {
+    let cluster = Cluster::start();
+    let database = TestDatabase::create_on(&cluster);
+    block_on(async {
+        let caller = Caller::local("creator");
+        let engines = [database.open().await, database.open().await];
+        for key in 0..10 {
+            let calls = (0..16).map(|number| {
+                let (engine, caller) = (engines[number % 2].clone(), caller.clone());
+                let command = plans::branching(&engine, &mut Rng::new(key), "keyed", 3);
+                let key = Some(format!("key {key}"));
+                tokio::spawn(async move { engine.create_plan(&caller, command, key).await })
+            });
+            let mut created = Vec::new();
+            for call in calls.collect::<Vec<_>>() {
+                created.push(call.await.unwrap().unwrap().created.plan);
+            }
+            created.dedup();
+            assert_eq!(created.len(), 1);
+        }
+    });
+    assert_no_server_errors(&cluster);
+}
+
+/// Lost races are expected, so the server must not report them as errors.
+fn assert_no_server_errors(cluster: &Cluster) {
+    let log = cluster.log();
+    let errors: Vec<&str> = log.lines().filter(|line| line.contains("ERROR:")).collect();
+    assert!(
+        errors.is_empty(),
+        "{} errors: {:#?}",
+        errors.len(),
+        errors.first()
+    );
 }
 
 #[test]
@@ -65,8 +104,7 @@ fn eight_processes_with_separate_plans_share_a_file_without_errors() {
     history_checks::print_latencies("eight processes, one plan each", &records);
 }
 
-fn share_one_plan(backend: Backend) {
-    let database = TestDatabase::create(backend);
+fn share_one_plan(database: &TestDatabase, name: &str) {
     let mut rng = Rng::new(seed());
     let plan = block_on(async {
         let (engine, caller) = (database.open().await, Caller::local("creator"));
@@ -74,7 +112,7 @@ fn share_one_plan(backend: Backend) {
         let new_plan = engine.create_plan(&caller, command, None);
         new_plan.await.unwrap().created.plan
     });
-    let records = run_workers(&database, 4, 8, &plan.to_string());
+    let records = run_workers(database, 4, 8, &plan.to_string());
     block_on(async {
         let (engine, caller) = (database.open().await, Caller::local("checker"));
         let summary = consistency::check(&engine, &caller, &records).await;
@@ -84,10 +122,7 @@ fn share_one_plan(backend: Backend) {
         history_checks::assert_matches_audit_trail(&records, &audit_trails[&plan]);
         assert_completed(&engine, &caller, plan).await;
     });
-    history_checks::print_latencies(
-        &format!("{backend:?}, four processes on one plan"),
-        &records,
-    );
+    history_checks::print_latencies(&format!("{name}, four processes on one plan"), &records);
 }
 
 /// Runs worker processes until all of them have exited.

@@ -414,6 +414,15 @@ CREATE TABLE due (
 );
 CREATE INDEX due_by_time ON due (at);
 
+-- Duties that one server performs for all: the holder renews its lease before it expires. The table
+-- has no tenant and is not distributed.
+CREATE TABLE leases (
+    duty text NOT NULL PRIMARY KEY,
+    holder text NOT NULL,
+    expires_at bigint NOT NULL
+);
+GRANT SELECT, INSERT, UPDATE, DELETE ON leases TO onward_tenant;
+
 -- Skill executions of agents.
 CREATE TABLE skill_executions (
     tenant_id text NOT NULL,

@@ -4,7 +4,8 @@
 //! transitions share the commit (`batcher`). Every connection assumes a role that is subject to row
 //! security, so a superuser login does not bypass it.
 //!
-//! Every wait has a limit. Any number of servers may share one database: they notify each other of
+//! Every wait has a limit. The address may name several hosts (`hosts`), and a connection pooler may
+//! be in between (`pooler`). Any number of servers may share one database: they notify each other of
 //! changes (`listen`), and elect a leader (`leader`). The database may be distributed over several
 //! nodes by tenant (`distribute`).
 
@@ -15,6 +16,7 @@ mod connection;
 mod distribute;
 mod error;
 mod exec;
+mod hosts;
 mod leader;
 mod listen;
 mod merge;
@@ -23,7 +25,9 @@ mod migrate;
 mod near_index;
 mod pipeline;
 mod pool;
+mod pooler;
 mod server;
+mod session;
 mod statistics;
 mod tls;
 mod value;

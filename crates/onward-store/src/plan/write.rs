@@ -96,7 +96,7 @@ impl Transitions<'_> {
     pub fn remember_key(&mut self, key: &str, plan: PlanId, digest: &str, at: Timestamp) {
         let params = params![key, plan.as_uuid(), digest, at];
         self.0
-            .queue(Statement::new(Query::IdempotencyKeyInsert, params).racing());
+            .queue(Statement::new(Query::IdempotencyKeyInsert, params).expecting_new_key());
     }
 
     /// The plan created under an idempotency key, and the digest of its input.

@@ -149,7 +149,7 @@ WHERE tenant_id = $1 AND idempotency_key = $2;
 
 -- name: idempotency_key_insert
 INSERT INTO idempotency_keys (tenant_id, idempotency_key, plan_id, digest, created_at)
-VALUES ($1, $2, $3, $4, $5);
+VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING;
 
 -- name: idempotency_keys_delete
 DELETE FROM idempotency_keys WHERE tenant_id = $1 AND plan_id = $2;

@@ -53,6 +53,13 @@ impl Address {
         server.rsplit_once(':').unwrap_or((server, "5432"))
     }
 
+    /// The user, without a password.
+    pub(crate) fn user(&self) -> Option<&str> {
+        let (_, authority) = self.prefix.split_once("://")?;
+        let (user, _) = authority.rsplit_once('@')?;
+        user.split(':').next()
+    }
+
     pub(crate) fn database_url(&self, database: &str) -> String {
         format!("{}/{database}{}", self.prefix, self.options)
     }

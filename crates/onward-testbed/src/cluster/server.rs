@@ -64,6 +64,17 @@ impl Server {
         self.send(&format!("start {}", self.port))
     }
 
+    /// The log of the server.
+    pub(crate) fn log(&self) -> Result<String, String> {
+        let supervisor = self.supervisor.lock();
+        let log = supervisor
+            .unwrap_or_else(PoisonError::into_inner)
+            .directory
+            .join("log");
+        let log = std::fs::read(&log).map_err(|error| format!("`{}`: {error}", log.display()))?;
+        Ok(String::from_utf8_lossy(&log).into_owned())
+    }
+
     fn send(&self, command: &str) -> Result<(), String> {
         let mut supervisor = self
             .supervisor
@@ -74,7 +85,7 @@ impl Server {
 }
 
 /// A port that is not in use.
-fn free_port() -> Result<u16, String> {
+pub(crate) fn free_port() -> Result<u16, String> {
     // A random start, so that concurrent tests try different ports.
     let random = RandomState::new().hash_one(0);
     let begin = u16::try_from(random % PORTS.len() as u64).unwrap_or_default();

@@ -139,7 +139,8 @@ pub(super) fn is_valid(uri: &str) -> bool {
 pub(super) fn is_affected(uri: &str, changed: &Subject) -> bool {
     use ResourceUri::{Audit, Plan, Plans, Profile, Session, Text};
     match (parse(uri), changed) {
-        (Some(Plans), Subject::Plan(_)) => true,
+        (Some(Plans), Subject::Plan(_))
+        | (Some(Plans | Plan(_) | Audit(_) | Session(_)), Subject::All) => true,
         (Some(Plan(id) | Audit(id)), Subject::Plan(plan)) => id == *plan,
         (Some(Session(id)), Subject::Session(session)) => id == **session,
         (Some(Profile), _)

@@ -4,7 +4,7 @@
 //! Another process on the same SQLite file sends no events. While subscriptions exist, the stream
 //! polls the database version once per second; after a commit it compares the audit sequence of the
 //! newest plans and the change counters of the newest sessions. Events and polls share these
-//! numbers, so each change is reported once.
+//! numbers, so each change is reported once. If events were missed, everything counts as changed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -189,13 +189,14 @@ impl ChangeStream {
                 continue;
             };
             match event {
+                Err(RecvError::Lagged(_)) => return Some(Subject::All),
+                Ok(changed) if changed.what == Subject::All => return Some(Subject::All),
                 Ok(changed) if changed.tenant != self.caller.tenant => {}
                 Ok(changed) => match (changed.what, changed.seq) {
                     (Subject::Plan(plan), Some(seq)) => self.advance(plan, seq),
-                    (what @ Subject::Plan(_), None) => return Some(what),
+                    (what @ (Subject::Plan(_) | Subject::All), _) => return Some(what),
                     (Subject::Session(_), _) => drop(self.poll_sessions().await),
                 },
-                Err(RecvError::Lagged(_)) => drop(self.poll().await),
                 Err(RecvError::Closed) => return None,
             }
         }

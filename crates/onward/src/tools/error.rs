@@ -111,12 +111,22 @@ impl From<Error> for ToolError {
         }
         Self {
             code: error.code(),
-            message: error.to_string(),
+            message: public_message(&error),
             hint: error.hint().to_owned(),
             not_found: matches!(error, Error::NotFound { .. }),
             details: (!details.is_empty()).then_some(Value::Object(details)),
         }
     }
+}
+
+/// The message of an error for agents and API clients. Hosts, users and files of the database are
+/// only logged.
+pub(crate) fn public_message(error: &Error) -> String {
+    let (message, public) = (error.to_string(), error.public_message());
+    if public != message {
+        tracing::warn!(error = message, "{public}");
+    }
+    public
 }
 
 impl From<Refusal> for ToolError {

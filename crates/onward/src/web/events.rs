@@ -2,7 +2,8 @@
 //!
 //! The first event is `ready`; changes after it are reported. `plan_changed` names a plan,
 //! `session_changed` a session with a changed turn, step or call. The client fetches the new state
-//! itself. A client that reads too slowly gets `missed` and should reload everything. Events can be
+//! itself. A client that reads too slowly gets `missed` and should reload everything, and so does
+//! every client after the server lost its connection to a PostgreSQL database. Events can be
 //! duplicated or merged. Comments keep the connection open.
 
 use std::convert::Infallible;
@@ -80,7 +81,7 @@ impl EventStream {
         };
         match received {
             Ok(subject) => self.is_still_authorized().await.then(|| event(&subject)),
-            Err(RecvError::Lagged(_)) => Some(Event::default().event("missed").data("{}")),
+            Err(RecvError::Lagged(_)) => Some(event(&Subject::All)),
             Err(RecvError::Closed) => None,
         }
     }
@@ -104,6 +105,7 @@ fn event(subject: &Subject) -> Event {
     let (name, data) = match subject {
         Subject::Plan(plan) => ("plan_changed", json!({ "planId": plan.to_string() })),
         Subject::Session(session) => ("session_changed", json!({ "sessionId": **session })),
+        Subject::All => ("missed", json!({})),
     };
     Event::default().event(name).data(data.to_string())
 }

@@ -130,8 +130,8 @@ fn events() -> Value {
         "summary": "Stream change events",
         "description": "Server-sent events. The first event is `ready`. Then `plan_changed` with `{\"planId\"}` \
             for every changed plan of the tenant, `session_changed` with `{\"sessionId\"}` \
-            for every session with a changed turn, step or call, and `missed` if the client reads too \
-            slowly and must reload all data.",
+            for every session with a changed turn, step or call, and `missed` if \
+            events were lost and the client must reload all data.",
         "responses": {
             "200": {
                 "description": "Event stream; stays open until the client disconnects",

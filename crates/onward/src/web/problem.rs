@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::hint::{self, Interface};
+use crate::tools::error::public_message;
 
 /// Content type of problem details.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
@@ -152,7 +153,7 @@ impl From<Error> for Problem {
         if let Some(kept) = error.kept() {
             details.insert("keptArtifactId".to_owned(), kept.to_string().into());
         }
-        let problem = Self::new(error.code(), error.to_string(), error.hint());
+        let problem = Self::new(error.code(), public_message(&error), error.hint());
         let problem = problem.details((!details.is_empty()).then_some(Value::Object(details)));
         match error {
             Error::NotFound { .. } => problem.status(StatusCode::NOT_FOUND),
@@ -183,7 +184,11 @@ impl IntoResponse for Problem {
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-        if self.code == Code::RateLimited {
+        // Both end without an action of the client.
+        if matches!(
+            self.status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+        ) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         for (name, value) in self.headers {

@@ -73,6 +73,22 @@ async fn streams_changes_of_the_callers_tenant_only_on_postgresql() {
     streams_own_changes(program("events-postgres").with_database(database)).await;
 }
 
+#[tokio::test]
+async fn reports_missed_events_after_a_lost_database_connection() {
+    let database = onward_testbed::Cluster::shared().database();
+    let server = program("events-missed")
+        .with_database(database.clone())
+        .serve();
+    let mut events = EventStream::open(&server, None).await;
+    let listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%LISTEN onward_changes%'";
+    onward_testbed::psql(&database, listening).expect("connection terminated");
+    let event = events.next().await;
+    assert_eq!(event.as_deref(), Some("event: missed\ndata: {}"));
+    let created = server.post("/api/v1/plans", plan()).await.expect_success();
+    assert_eq!(events.next().await, plan_changed(&created["planId"]));
+}
+
 async fn streams_own_changes(setup: Program) {
     let setup = setup.with_config("[access]\nrequire_tokens = true");
     let ours = setup.token("acme", "ours", "viewer");

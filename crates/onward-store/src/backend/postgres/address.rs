@@ -1,56 +1,40 @@
 //! Address of a server, and connections to it with a limit on every wait.
 //!
 //! Pooled connections serve transactions, and the server cancels their long statements. A
-//! long-lived connection (`LongLivedConnection`) waits without a timeout (for notifications, for the leader
-//! lock, for a migration by another server), and only a network failure ends it.
+//! long-lived connection (`LongLivedConnection`) waits without a timeout (for notifications, for a
+//! migration by another server), and only a network failure ends it.
 //!
 //! An address is displayed without its password, even if it cannot be parsed.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::Connect;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Notification, Socket};
 
-use super::error;
+use super::hosts::{self, Hosts};
+use super::session::{self, MARK, Session, Setting};
 use super::tls::{self, Tls};
+use super::{error, listen};
 use crate::error::Error;
-
-/// Maximum time to connect.
-pub(super) const CONNECT: Duration = Duration::from_secs(5);
-
-/// Options for transactions. The server cancels long lock waits, long statements and idle
-/// transactions. JIT compilation costs more than any of these queries takes.
-const LIMITS: &str = "-c lock_timeout=10s -c statement_timeout=30s \
-    -c idle_in_transaction_session_timeout=60s -c jit=off";
-
-/// A statement is planned once per connection, independently of its parameters and without
-/// sequential scans: a plan made for a small table would still be used when the table is large.
-const GENERIC_PLANS: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off";
-
-/// Citus selects the node by the value of the tenant, which a generic plan does not contain. It
-/// forwards `SET LOCAL` to the nodes of a transaction.
-const ON_CITUS: &str = "-c plan_cache_mode=force_custom_plan -c citus.propagate_set_commands=local";
-
-/// The role that is subject to row security, regardless of the login.
-const ROLE: &str = "onward_tenant";
-
-/// Options for long-lived connections, which wait without a timeout. A server detects a
-/// disconnected client within half a minute, and releases its leader lock. Unsupported old servers
-/// accept all options too, so that the version check can run.
-const PATIENCE: &str = "-c lock_timeout=0 -c statement_timeout=0 -c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
 
 /// Location of a server, and how to connect to it.
 #[derive(Clone)]
 pub(super) struct Address {
     /// Without a password.
     pub(super) shown: String,
-    config: Config,
+    hosts: Hosts,
+    /// The settings in the options of the address.
+    pub(super) given: Vec<Setting>,
     tls: Tls,
+    /// Whether a pooler rejected startup options, so that none are sent.
+    rejects_options: Arc<AtomicBool>,
 }
 
 /// A long-lived connection.
@@ -58,6 +42,16 @@ pub(super) struct LongLivedConnection {
     pub(super) client: Client,
     /// Notifications; ends with the connection.
     pub(super) notifications: mpsc::UnboundedReceiver<Notification>,
+    /// The server process, if a pooler is in between.
+    pub(super) process: Option<i32>,
+}
+
+/// A new connection.
+pub(super) struct Opened {
+    pub(super) client: Client,
+    pub(super) driving: JoinHandle<()>,
+    /// The server process, if a pooler is in between.
+    pub(super) process: Option<i32>,
 }
 
 impl Address {
@@ -65,22 +59,18 @@ impl Address {
     pub(super) fn parse(url: &str) -> Result<Self, Error> {
         let shown = displayed(url);
         let (url, wish) = tls::wish(url);
+        let (url, attrs) = hosts::session_attrs(&url);
         let mut config: Config = url
             .parse()
             .map_err(|why: tokio_postgres::Error| error::address(&shown, error::in_full(&why)))?;
-        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(error::address(&shown, "the address has no host"));
-        }
         if config.get_application_name().is_none() {
             config.application_name("onward");
         }
-        config
-            .connect_timeout(CONNECT)
-            .tcp_user_timeout(Duration::from_secs(30))
-            .keepalives(true)
-            .keepalives_idle(Duration::from_secs(15))
-            .keepalives_interval(Duration::from_secs(5))
-            .keepalives_retries(3);
+        let given = config.get_options().unwrap_or_default();
+        let Some(given) = session::parse_options(given) else {
+            let why = "its `options` must have the form `-c name=value`";
+            return Err(error::address(&shown, why));
+        };
         let encrypted = match config.get_ssl_mode() {
             SslMode::Disable => false,
             SslMode::Require => true,
@@ -93,74 +83,119 @@ impl Address {
         } else {
             SslMode::Disable
         });
+        let is_one = config.get_hosts().len().max(config.get_hostaddrs().len()) <= 1;
+        detect_silence(&mut config, is_one);
+        let hosts = Hosts::new(&config, attrs.as_deref(), &shown)?;
         let tls = if encrypted {
             tls::trusting(&wish, &shown)?
         } else {
             Tls::None
         };
-        Ok(Self { shown, config, tls })
-    }
-
-    /// Configuration of connections for transactions. `schemas` is the search path of the login:
-    /// `"$user"` in it would be another schema for the role of a transaction.
-    pub(super) fn for_transactions(&self, schemas: &str, distributed: bool) -> Config {
-        let schemas = schemas.replace('\\', "\\\\").replace(' ', "\\ ");
-        let planning = if distributed { ON_CITUS } else { GENERIC_PLANS };
-        let mut config = self.config_with(&format!("{LIMITS} {planning}"));
-        let options = config.get_options().unwrap_or_default();
-        let options = format!("{options} -c role={ROLE} -c search_path={schemas}");
-        config.options(options);
-        config
+        Ok(Self {
+            shown,
+            hosts,
+            given,
+            tls,
+            rejects_options: Arc::default(),
+        })
     }
 
     /// Opens a long-lived connection.
     pub(super) async fn open_long_lived(&self) -> Result<LongLivedConnection, Error> {
         let (sender, notifications) = mpsc::unbounded_channel();
-        let config = self.config_with(PATIENCE);
-        let connecting = async {
-            match &self.tls {
-                Tls::None => open(&config, NoTls, Some(sender)).await,
-                Tls::Rustls(tls) => open(&config, tls.clone(), Some(sender)).await,
-            }
-        };
-        match tokio::time::timeout(CONNECT, connecting).await {
-            Ok(Ok((client, _))) => Ok(LongLivedConnection {
-                client,
-                notifications,
-            }),
-            Ok(Err(why)) => Err(error::of_connection(&why, &self.shown)),
-            Err(_) => Err(error::unreachable(&self.shown)),
-        }
+        let opened = self
+            .open(&Session::long_lived(&self.given), Some(sender))
+            .await?;
+        Ok(LongLivedConnection {
+            client: opened.client,
+            notifications,
+            process: opened.process,
+        })
     }
 
-    fn config_with(&self, options: &str) -> Config {
-        let mut config = self.config.clone();
-        // Options of the address come last, and take precedence.
-        let given = self.config.get_options().unwrap_or_default();
-        config.options(format!("{options} {given}").trim_end());
-        config
+    /// Opens a connection, and applies and verifies the settings of its session.
+    pub(super) async fn open(
+        &self,
+        session: &Session,
+        notifications: Option<mpsc::UnboundedSender<Notification>>,
+    ) -> Result<Opened, Error> {
+        let mut attempts = self.hosts.attempts(&self.shown);
+        while let Some((host, limit)) = attempts.next().await {
+            let opening = self.open_session(host, session, notifications.clone());
+            match timeout(limit, opening).await {
+                Ok(Ok(opened)) => {
+                    attempts.succeeded();
+                    return Ok(opened);
+                }
+                Ok(Err(why)) => attempts.failed(why),
+                Err(_) => attempts.failed(error::unreachable(&self.shown)),
+            }
+        }
+        Err(attempts.into_error())
+    }
+
+    async fn open_session(
+        &self,
+        host: Config,
+        session: &Session,
+        notifications: Option<mpsc::UnboundedSender<Notification>>,
+    ) -> Result<Opened, Error> {
+        let (client, driving, mark) = self.open_at(host, notifications).await?;
+        let accepted = self.hosts.accepted;
+        let started = session.start(&client, mark.as_deref(), accepted, &self.shown);
+        let process = started.await?;
+        Ok(Opened {
+            client,
+            driving,
+            process,
+        })
+    }
+
+    /// Connects to a host, with the startup option [`MARK`] unless a pooler rejects it.
+    async fn open_at(
+        &self,
+        host: Config,
+        notifications: Option<mpsc::UnboundedSender<Notification>>,
+    ) -> Result<(Client, JoinHandle<()>, Option<String>), Error> {
+        let failed = |why| error::of_connection(&why, &self.shown);
+        if !self.rejects_options.load(Ordering::Relaxed) {
+            let mark = listen::random_id();
+            let mut marked = host.clone();
+            marked.options(format!("-c {MARK}={mark}"));
+            match self.connect(&marked, notifications.clone()).await {
+                Ok((client, driving)) => return Ok((client, driving, Some(mark))),
+                Err(why) if error::rejects_options(&why) => {
+                    self.rejects_options.store(true, Ordering::Relaxed);
+                }
+                Err(why) => return Err(failed(why)),
+            }
+        }
+        let (client, driving) = self.connect(&host, notifications).await.map_err(failed)?;
+        Ok((client, driving, None))
+    }
+
+    async fn connect(
+        &self,
+        host: &Config,
+        notifications: Option<mpsc::UnboundedSender<Notification>>,
+    ) -> Result<(Client, JoinHandle<()>), tokio_postgres::Error> {
+        match &self.tls {
+            Tls::None => open(host, NoTls, notifications).await,
+            Tls::Rustls(tls) => open(host, tls.clone(), notifications).await,
+        }
     }
 }
 
-impl Connect for Address {
-    fn connect(
-        &self,
-        config: &Config,
-    ) -> std::pin::Pin<
-        Box<
-            dyn Future<Output = Result<(Client, JoinHandle<()>), tokio_postgres::Error>>
-                + Send
-                + '_,
-        >,
-    > {
-        let config = config.clone();
-        Box::pin(async move {
-            match &self.tls {
-                Tls::None => open(&config, NoTls, None).await,
-                Tls::Rustls(tls) => open(&config, tls.clone(), None).await,
-            }
-        })
-    }
+/// Sets how long the operating system waits for a host that does not acknowledge packets. If there
+/// is another host to use, that is a few seconds.
+fn detect_silence(config: &mut Config, is_only_host: bool) {
+    let (silence, idle, interval) = if is_only_host { (30, 15, 5) } else { (4, 2, 1) };
+    config
+        .tcp_user_timeout(Duration::from_secs(silence))
+        .keepalives(true)
+        .keepalives_idle(Duration::from_secs(idle))
+        .keepalives_interval(Duration::from_secs(interval))
+        .keepalives_retries(3);
 }
 
 /// Connects, and spawns the task that drives the connection. The task ends with the client, or when
@@ -276,6 +311,8 @@ mod tests {
             "postgres://me:secret@db:port/onward",
             "postgres://me:secret@db/onward?colour=blue",
             "postgres:///onward?password=secret",
+            "postgres://me:secret@db/onward?options=-N%205",
+            "postgres://me:secret@db,other/onward?target_session_attrs=prefer-standby",
         ] {
             let why = Address::parse(url).err().unwrap();
             assert!(matches!(why, Error::Address { .. }), "{why}");
@@ -286,7 +323,14 @@ mod tests {
 
     #[test]
     fn requires_tls_for_remote_servers() {
-        let mode = |url| Address::parse(url).unwrap().config.get_ssl_mode();
+        let mode = |url| {
+            let tls = Address::parse(url).unwrap().tls;
+            if matches!(tls, Tls::None) {
+                SslMode::Disable
+            } else {
+                SslMode::Require
+            }
+        };
         assert_eq!(mode("postgres://db/onward"), SslMode::Require);
         assert_eq!(
             mode("postgres://db/onward?sslmode=prefer"),
@@ -311,17 +355,6 @@ mod tests {
         assert_eq!(
             mode("postgres:///onward?host=/run/postgresql"),
             SslMode::Disable
-        );
-    }
-
-    #[test]
-    fn options_of_the_address_take_precedence() {
-        let address = Address::parse("postgres://db/onward?sslmode=disable&options=-c%20jit%3Don");
-        let config = address.unwrap().for_transactions("\"a b\",\"c\\d\"", false);
-        let options = config.get_options().unwrap();
-        assert!(
-            options.ends_with(r#"-c enable_seqscan=off -c jit=on -c role=onward_tenant -c search_path="a\ b","c\\d""#),
-            "{options}"
         );
     }
 }

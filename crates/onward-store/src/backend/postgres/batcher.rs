@@ -196,12 +196,15 @@ async fn send(mut in_flight: InFlight, batch: Vec<Member>) {
     };
     // No connection, or an unknown outcome: sending the members alone would not help.
     let for_all = !connection.has_client() || connection.is_lost();
+    let written = connection.take_written();
     connection.roll_back();
     drop(connection);
     in_flight.complete();
     for member in batch {
         let outcome = match &sent {
-            Ok(()) => Outcome::Committed,
+            Ok(()) if written.contains(&member.key) => Outcome::Committed,
+            // Its plan has changed, or another transaction has locked it.
+            Ok(()) => Outcome::SendAlone(member.statements),
             Err(why) if for_all => Outcome::Failed(why.clone()),
             Err(_) => Outcome::SendAlone(member.statements),
         };

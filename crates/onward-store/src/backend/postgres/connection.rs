@@ -8,32 +8,37 @@
 //! transaction, because only that sets the tenant on the other nodes.
 
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use super::error;
+use super::merge::{OnLostRace, mergeable};
 use super::message::Messages;
 use super::pipeline::{Broken, Sent, in_order};
-use super::pool::{Object, Settings};
+use super::pool::{Checkout, Settings};
 use super::server::Postgres;
+use super::{pooler, session};
 use crate::backend::Isolation;
 use crate::error::Error;
-use crate::statement::Statement;
+use crate::statement::{Expect, Statement};
 use crate::value::Row;
 
 /// A connection in a transaction.
 pub(crate) struct Connection {
     postgres: Postgres,
     /// Present once something was sent.
-    client: Option<Object>,
+    client: Option<Checkout>,
     tenant: Arc<str>,
     mode: Mode,
     state: State,
     /// Number of queries sent in autocommit mode, each of which saw its own snapshot.
     autocommit_reads: usize,
+    /// The plans that a batch has written.
+    written: Vec<Uuid>,
 }
 
 /// Mode of a transaction.
@@ -75,6 +80,7 @@ impl Connection {
             mode,
             state: State::Idle,
             autocommit_reads: 0,
+            written: Vec::new(),
         }
     }
 
@@ -181,12 +187,19 @@ impl Connection {
         }
     }
 
-    /// Runs the remaining statements and commits, in one round trip.
+    /// Runs the remaining statements and commits. That is one round trip, or two if a statement may
+    /// lose a race and the others do not depend on it: then they are sent once it has won.
     pub(super) async fn send_and_commit(&mut self, batch: &[&Statement]) -> Result<(), Error> {
         let begins = self.must_begin()?;
         if begins && batch.is_empty() {
             return Ok(());
         }
+        let (first, batch) = batch.split_at(self.sent_before_commit(batch, begins));
+        if !first.is_empty() {
+            let first: Vec<Statement> = first.iter().map(|one| (*one).clone()).collect();
+            self.run_batch(&first, true).await?;
+        }
+        let begins = self.must_begin()?;
         self.acquire().await?;
         let frame = if begins { Frame::Whole } else { Frame::Commit };
         self.state = State::Waiting;
@@ -208,6 +221,41 @@ impl Connection {
         }
     }
 
+    /// Number of statements whose result must be known before the commit is sent: up to the last one
+    /// that may lose a race. None if all statements are one message: it writes nothing if it has
+    /// lost.
+    fn sent_before_commit(&self, batch: &[&Statement], begins: bool) -> usize {
+        let may_lose = |one: &&Statement| match self.on_lost_race() {
+            _ if self.postgres.0.distributed => false,
+            OnLostRace::Fail => one.expect == Expect::NewKey,
+            OnLostRace::Skip | OnLostRace::SkipLocked => one.may_lose_race(),
+        };
+        let is_one_message = begins && mergeable(batch, false) == batch.len();
+        let is_atomic = match self.mode {
+            Mode::Batch => is_one_message,
+            Mode::Read | Mode::Lock | Mode::Optimistic => {
+                is_one_message && batch.iter().filter(|one| may_lose(one)).count() <= 1
+            }
+        };
+        if is_atomic {
+            return 0;
+        }
+        batch.iter().rposition(may_lose).map_or(0, |last| last + 1)
+    }
+
+    fn on_lost_race(&self) -> OnLostRace {
+        match self.mode {
+            Mode::Read | Mode::Lock => OnLostRace::Fail,
+            Mode::Optimistic => OnLostRace::Skip,
+            Mode::Batch => OnLostRace::SkipLocked,
+        }
+    }
+
+    /// Takes the plans that a batch has written.
+    pub(super) fn take_written(&mut self) -> Vec<Uuid> {
+        std::mem::take(&mut self.written)
+    }
+
     /// Runs one query and returns its rows.
     pub(super) async fn rows(&mut self, query: &Statement) -> Result<Vec<Row>, Error> {
         let mut responses = self.run_batch(std::slice::from_ref(query), false).await?;
@@ -221,6 +269,7 @@ impl Connection {
         statements: &[&Statement],
         frame: Frame,
     ) -> Result<Vec<Vec<Row>>, State> {
+        let on_lost_race = self.on_lost_race();
         let Some(pooled) = &mut self.client else {
             return Err(State::Lost(Error::refused("the connection is closed")));
         };
@@ -232,21 +281,25 @@ impl Connection {
             waits_for_locks: self.mode != Mode::Batch,
         };
         let client = &pooled.client;
-        let prepared = Messages::prepare(client, statements, distributed).await;
+        let prepared = Messages::prepare(client, statements, distributed, on_lost_race).await;
         let messages = prepared.map_err(|why| frame.failed(why))?;
         // A single statement is its own transaction.
         let optimistic = matches!(self.mode, Mode::Optimistic | Mode::Batch);
         let is_single = frame == Frame::Whole && optimistic && messages.len() == 1;
         let is_bare = is_single || frame == Frame::Autocommit;
-        let framed = distributed || !is_bare;
+        let process = pooled.process;
+        // Settings of a session do not apply on other nodes, nor reliably through a pooler.
+        let sets_local = distributed || process.is_some();
+        let framed = sets_local || !is_bare;
         let begin = (frame.begins() && framed).then(|| self.mode.begin_sql());
-        let before = if distributed {
+        let before = if sets_local {
             String::new()
         } else {
-            settings.session_sql(was.as_ref())
+            let lock_timeout = session::lock_timeout(&self.postgres.0.address.given);
+            settings.session_sql(was.as_ref(), lock_timeout)
         };
         let after = match begin {
-            Some(_) if distributed => settings.transaction_sql(),
+            Some(_) if sets_local => settings.transaction_sql(process),
             Some(_) | None => String::new(),
         };
         let mut sent: Vec<Sent<'_, _>> = Vec::with_capacity(messages.len() + 3);
@@ -264,6 +317,14 @@ impl Connection {
         }
         match in_order(sent).await {
             Ok(responses) => {
+                let keys = messages.written_keys(responses.iter().skip(ahead));
+                let (keys, has_lost) = keys.map_err(|why| frame.failed(why))?;
+                if self.mode == Mode::Batch {
+                    self.written = keys;
+                } else if has_lost {
+                    pooled.settings = Some(settings);
+                    return Err(frame.lost_race());
+                }
                 let rows = match frame {
                     Frame::Commit | Frame::Whole => Ok(Vec::new()),
                     Frame::Autocommit | Frame::Begin | Frame::Continue => {
@@ -277,6 +338,10 @@ impl Connection {
                 let is_commit = is_single && !framed;
                 let about = broken.place.checked_sub(ahead);
                 let about = about.map(|place| messages.statement(place).filter(|_| !is_commit));
+                if about.is_none() && process.is_some() && pooler::is_other_process(&broken.why) {
+                    let why = error::pooler(&self.postgres.0.address.shown);
+                    return Err(State::Lost(why));
+                }
                 Err(state_after(&broken, about, frame, framed))
             }
         }
@@ -293,8 +358,10 @@ impl Connection {
                 let sent = sending
                     .as_mut()
                     .poll(&mut Context::from_waker(Waker::noop()));
-                if sent.is_pending() {
-                    drop(sending);
+                // A fast server may have responded already.
+                let is_sent = matches!(sent, Poll::Pending | Poll::Ready(Ok(_)));
+                drop(sending);
+                if is_sent {
                     self.state = State::Idle;
                 }
             }
@@ -356,6 +423,18 @@ impl Frame {
     }
 }
 
+impl Frame {
+    /// State of a connection after a lost race. A commit was sent only with a statement that has
+    /// written nothing.
+    fn lost_race(self) -> State {
+        if self.commits() {
+            State::Ended(Error::LostRace)
+        } else {
+            State::Failed(Error::LostRace)
+        }
+    }
+}
+
 impl Mode {
     fn begin_sql(self) -> &'static str {
         match self {
@@ -371,7 +450,9 @@ impl Drop for Connection {
             State::Idle | State::Ended(_) => {}
             // The caller was dropped. The server rolls back when the connection closes.
             State::Waiting | State::Open | State::Failed(_) | State::Lost(_) => {
-                drop(self.client.take().map(Object::take));
+                if let Some(client) = self.client.take() {
+                    client.close();
+                }
             }
         }
     }

@@ -7,7 +7,7 @@
 use tokio_postgres::{Client, Error as Driver};
 
 use super::address::Address;
-use super::{error, migrate};
+use super::{error, migrate, pooler};
 use crate::distribution::Distribution;
 use crate::error::Error;
 
@@ -119,7 +119,7 @@ pub(super) async fn inspect(address: &Address) -> Result<Option<Distribution>, E
 
 /// Distributes the tables that are not distributed yet; returns their number.
 pub(super) async fn distribute(address: &Address) -> Result<u64, Error> {
-    let standing = address.open_long_lived().await?;
+    let standing = pooler::open(address).await?;
     let client = &standing.client;
     let schemas = migrate::check_server(client, &address.shown).await?;
     if !has_citus(client).await.map_err(failed)? {

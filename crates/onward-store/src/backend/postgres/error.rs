@@ -5,11 +5,9 @@ use std::error::Error as _;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use deadpool_postgres::TimeoutType;
 use tokio_postgres::Error as Driver;
 use tokio_postgres::error::{DbError, Severity};
 
-use super::pool::PoolError;
 use crate::error::{Corrupt, Error, OUTCOME_UNKNOWN};
 
 /// SQLSTATE raised by `onward_wrong_count`, a function of the schema.
@@ -17,6 +15,8 @@ const WRONG_COUNT: &str = "ONW01";
 /// SQLSTATE raised by `onward_outdated`, a function of the schema: a version check failed.
 const OUTDATED: &str = "ONW02";
 
+const TOO_MANY_CONNECTIONS: &str =
+    "raise `max_connections` on the server, or lower `ONWARD_DATABASE_CONNECTIONS` here";
 const AGAIN: &str = "retry the call; nothing acknowledged is lost";
 const UP: &str =
     "check that the PostgreSQL server is running, and that its host and port are correct";
@@ -67,22 +67,61 @@ pub(super) fn timed_out(limit: Duration) -> Error {
     )
 }
 
-/// The pool provided no connection.
-pub(super) fn from_pool_error(why: PoolError, address: &str, connections: usize) -> Error {
-    match why {
-        PoolError::Backend(why) => of_connection(&why, address),
-        PoolError::Timeout(TimeoutType::Wait) => Error::Overloaded(format!(
-            "all {connections} connections to `{address}` are in use \
-             (`ONWARD_DATABASE_CONNECTIONS`)"
-        )),
-        PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => unreachable(address),
-        PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
-            Error::unavailable(
-                format_args!("no connection to `{address}`: {why}"),
-                "restart `onward`",
-            )
-        }
-    }
+/// All connections are in use.
+pub(super) fn pool_exhausted(address: &str, connections: usize) -> Error {
+    Error::Overloaded(format!(
+        "all {connections} connections to `{address}` are in use (`ONWARD_DATABASE_CONNECTIONS`)"
+    ))
+}
+
+/// The pool provides no more connections.
+pub(super) fn pool_closed(address: &str) -> Error {
+    Error::unavailable(
+        format_args!("no connection to `{address}`"),
+        "restart `onward`",
+    )
+}
+
+/// A pooler assigns another server connection to each transaction.
+pub(super) fn pooler(address: &str) -> Error {
+    self::address(
+        address,
+        "a connection pooler in transaction mode is in front of the server, such as PgBouncer with \
+         `pool_mode = transaction`, but Onward requires sessions. Set `pool_mode = session` for this \
+         database, or use the address of the PostgreSQL server",
+    )
+}
+
+/// A pooler does not provide a second server connection.
+pub(super) fn pool_too_small(address: &str) -> Error {
+    Error::unavailable(
+        format_args!("the connection pooler at `{address}` provides no second connection"),
+        "raise the pool size of the connection pooler, such as `default_pool_size` of PgBouncer",
+    )
+}
+
+/// A host that was not selected.
+pub(super) fn not_accepted(address: &str, what: &str) -> Error {
+    Error::unavailable(
+        format_args!("a host of `{address}` is {what}"),
+        "check that one of the hosts is the primary",
+    )
+}
+
+/// The name of a host was not resolved.
+pub(super) fn unresolved(address: &str, why: &std::io::Error) -> Error {
+    Error::unavailable(format_args!("`{address}`: {why}"), UP)
+}
+
+/// Whether a pooler rejects startup options.
+pub(super) fn rejects_options(why: &Driver) -> bool {
+    why.as_db_error()
+        .is_some_and(|db_error| db_error.code().code() == "08P01")
+}
+
+/// Whether the server rejected a connection because it has too many.
+pub(super) fn is_full(why: &Error) -> bool {
+    matches!(why, Error::Unavailable { hint, .. } if *hint == TOO_MANY_CONNECTIONS)
 }
 
 /// The server does not respond.
@@ -172,9 +211,7 @@ fn hint(code: &str) -> Option<&'static str> {
     let hint = match code {
         "53100" => "free disk space on the server; nothing acknowledged is lost",
         "53200" => "the server is out of memory; retry the call later",
-        "53300" => {
-            "raise `max_connections` on the server, or lower `ONWARD_DATABASE_CONNECTIONS` here"
-        }
+        "53300" => TOO_MANY_CONNECTIONS,
         "55P03" | "57014" => {
             "the server took too long, or another transaction holds the row; retry the call"
         }

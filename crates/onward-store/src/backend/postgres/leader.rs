@@ -1,101 +1,167 @@
-//! Leader election among servers: the leader holds an advisory lock.
+//! Leader election among servers: the leader holds a lease, a row that expires unless it is renewed.
 //!
-//! The lock belongs to a connection, so another server takes over when its holder exits for any
-//! reason. A leader that is cut off from the network may consider itself the leader for half a
-//! minute after that. Two servers may then act concurrently, which the version check at commit
-//! makes harmless.
+//! The database's clock decides when a lease expires. The leader also measures the time since its
+//! last renewal, and considers the lease lost before another server can take it: a leader that was
+//! suspended or cut off from the database stops. If a renewal that was acknowledged is lost in a
+//! failover, two servers may act concurrently for a moment, which the version check at commit makes
+//! harmless.
+//!
+//! A lease needs no session and no connection of its own, so a suspended leader blocks no other
+//! server, and a waiting server holds no snapshot.
 
 use std::pin::Pin;
+use std::time::Duration;
 
-use super::address::{Address, LongLivedConnection};
-use super::error;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::server::Postgres;
+use super::{error, listen};
 use crate::backend::Leader;
 use crate::error::Error;
 use crate::lead::Lead;
 
-/// SQL expression for the key of a lock. The key of the sweep is kept for compatibility: servers of
-/// several versions may share a database for a while.
-fn lock(lead: Lead) -> String {
-    let name = match lead {
-        Lead::Sweep => "leader",
-        Lead::Embed => "embed",
-    };
-    format!("hashtextextended('onward {name} ' || current_schema(), 0)")
+/// Time until a lease expires.
+const DURATION: Duration = Duration::from_secs(6);
+/// Interval of renewals.
+const RENEWAL: Duration = Duration::from_secs(2);
+/// Maximum pause between two attempts to take a lease.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Remaining time of the lease in milliseconds. A row only if a server holds it.
+const REMAINING: &str = "SELECT expires_at - now_ms FROM leases, \
+    (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms) AS clock \
+    WHERE duty = $1 AND expires_at > now_ms";
+
+/// Takes or renews the lease, unless another server holds it.
+const TAKE: &str = "INSERT INTO leases (duty, holder, expires_at) VALUES ($1, $2, \
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $3) \
+    ON CONFLICT (duty) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at \
+    WHERE leases.holder = excluded.holder \
+        OR leases.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint \
+    RETURNING 1";
+
+const RELEASE: &str = "DELETE FROM leases WHERE duty = $1 AND holder = $2";
+
+/// A lease of this process.
+#[derive(Clone)]
+struct Lease {
+    postgres: Postgres,
+    duty: &'static str,
+    /// Identifies the holder. Not a secret.
+    holder: String,
 }
 
-/// SQL that waits for a lock, and returns after a timeout without an error in the server's log. A
-/// waiting statement holds a snapshot, which blocks vacuum and `CREATE INDEX CONCURRENTLY`, so each
-/// wait is short.
-fn wait(lock: &str) -> String {
-    format!(
-        "DO $$ BEGIN PERFORM set_config('lock_timeout', '{AT_A_TIME}', true); \
-         PERFORM pg_advisory_lock({lock}); EXCEPTION WHEN lock_not_available THEN NULL; END $$"
-    )
-}
-
-/// Duration of one wait. Tests use a shorter one, because they wait for its end.
-const AT_A_TIME: &str = if cfg!(test) { "1s" } else { "20s" };
-
-/// Key of a lock that only this process takes.
-const CHECK: &str = "hashtextextended('onward lock check ' || $1, 0)";
-
-/// Rejects a server on which two sessions can hold the same advisory lock, as on CockroachDB: every
-/// server would become the leader.
-pub(super) async fn check_locks(address: &Address) -> Result<(), Error> {
-    let (first, second) = (
-        address.open_long_lived().await?,
-        address.open_long_lived().await?,
-    );
-    let key = super::listen::random_id();
-    let held = async |session: &LongLivedConnection| {
-        let take = format!("SELECT pg_try_advisory_lock({CHECK})");
-        let taken = session.client.query_one(&take, &[&key]).await;
-        let taken = taken.and_then(|row| row.try_get::<_, bool>(0));
-        taken.map_err(|why| error::of_statement(&why, "advisory lock"))
-    };
-    if held(&first).await? && !held(&second).await? {
-        return Ok(());
+impl Lease {
+    /// Takes or renews the lease. Returns when it may expire; `None` if another server holds it.
+    async fn take(&self) -> Result<Option<Instant>, Error> {
+        let began = Instant::now();
+        let duration = i64::try_from(DURATION.as_millis()).unwrap_or(i64::MAX);
+        let params: [&(dyn ToSql + Sync); 3] = [&self.duty, &self.holder, &duration];
+        let taken = self.run(TAKE, &params).await?;
+        Ok((!taken.is_empty()).then(|| began + DURATION))
     }
-    Err(error::address(
-        &address.shown,
-        "advisory locks have no effect on this server: two sessions can hold the same lock. Use \
-         PostgreSQL, or Citus on PostgreSQL",
-    ))
+
+    /// Remaining time of the lease of another server.
+    async fn remaining(&self) -> Result<Option<Duration>, Error> {
+        let rows = self.run(REMAINING, &[&self.duty]).await?;
+        let Some(row) = rows.first() else {
+            return Ok(None);
+        };
+        let left: i64 = row.try_get(0).map_err(|why| failed(&why))?;
+        Ok(Some(Duration::from_millis(left.unsigned_abs())))
+    }
+
+    async fn release(&self) {
+        // If it fails, the lease expires.
+        drop(self.run(RELEASE, &[&self.duty, &self.holder]).await);
+    }
+
+    async fn run(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        let checkout = self.postgres.acquire().await?;
+        let client = &checkout.client;
+        let ran = async {
+            let prepared = client.prepare_cached(sql).await?;
+            client.query(&prepared, params).await
+        };
+        match timeout(RENEWAL, ran).await {
+            Ok(ran) => ran.map_err(|why| failed(&why)),
+            Err(_) => {
+                checkout.close();
+                Err(error::timed_out(RENEWAL))
+            }
+        }
+    }
+
+    /// Renews the lease until it is lost or released. `valid_until` ends with the lease.
+    async fn keep(self, valid_until: watch::Sender<Instant>, mut released: oneshot::Receiver<()>) {
+        loop {
+            tokio::select! {
+                () = sleep(RENEWAL) => {}
+                // The sender is never used, only dropped.
+                _ = &mut released => return self.release().await,
+            }
+            match self.take().await {
+                Ok(Some(until)) => drop(valid_until.send_replace(until)),
+                Ok(None) => return,
+                Err(_) if Instant::now() >= *valid_until.borrow() => return,
+                Err(_) => {}
+            }
+        }
+    }
 }
 
-/// The leader lock, held until dropped or until the connection is lost.
-pub(super) struct Leadership(LongLivedConnection);
+fn failed(why: &tokio_postgres::Error) -> Error {
+    error::of_statement(why, "lease")
+}
+
+/// The held lease, released when dropped.
+pub(super) struct Leadership {
+    valid_until: watch::Receiver<Instant>,
+    _release: oneshot::Sender<()>,
+}
 
 impl Leadership {
     /// Waits until no other server is the leader.
-    pub(super) async fn acquire(address: &Address, lead: Lead) -> Result<Self, Error> {
-        check_locks(address).await?;
-        let standing = address.open_long_lived().await?;
-        let lock = lock(lead);
-        let (wait, take) = (wait(&lock), format!("SELECT pg_try_advisory_lock({lock})"));
-        let client = &standing.client;
-        let led = async {
-            client.batch_execute("SET idle_session_timeout = 0").await?;
-            loop {
-                client.batch_execute(&wait).await?;
-                // A connection that already holds the lock can take it again.
-                if client.query_one(&take, &[]).await?.try_get(0)? {
-                    return Ok(());
-                }
-            }
+    pub(super) async fn acquire(postgres: &Postgres, lead: Lead) -> Result<Self, Error> {
+        let lease = Lease {
+            postgres: postgres.clone(),
+            duty: lead.name(),
+            holder: listen::random_id(),
         };
-        let led: Result<(), tokio_postgres::Error> = led.await;
-        led.map_err(|why| error::of_statement(&why, "leader"))?;
-        Ok(Self(standing))
+        loop {
+            if let Some(left) = lease.remaining().await? {
+                sleep(left.min(POLL)).await;
+            } else if let Some(until) = lease.take().await? {
+                let (sender, valid_until) = watch::channel(until);
+                let (release, released) = oneshot::channel();
+                tokio::spawn(lease.keep(sender, released));
+                return Ok(Self {
+                    valid_until,
+                    _release: release,
+                });
+            }
+        }
     }
 }
 
 impl Leader for Leadership {
     fn lost(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async { while self.0.notifications.recv().await.is_some() {} })
+        Box::pin(async {
+            loop {
+                let until = *self.valid_until.borrow_and_update();
+                tokio::select! {
+                    () = sleep_until(until) => return,
+                    renewed = self.valid_until.changed() => if renewed.is_err() { return },
+                }
+            }
+        })
     }
 
     fn is_lost(&self) -> bool {
-        self.0.client.is_closed()
+        let has_ended = self.valid_until.has_changed().is_err();
+        has_ended || Instant::now() >= *self.valid_until.borrow()
     }
 }

@@ -3,8 +3,8 @@
 //! They are not part of the transactions that make the changes: a commit with a notification holds
 //! a lock on the whole database cluster until it is on disk, which would serialize all commits.
 //! Instead, one task sends everything that changed since its last round, each plan and session
-//! once, on a separate connection, on which it also listens. A duplicate or lost notification is
-//! harmless: subscribers read the current state, and also poll.
+//! once, on a separate connection, on which it also listens. A duplicate notification is harmless:
+//! subscribers read the current state. After a lost connection they read everything again.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -154,6 +154,8 @@ impl Exchange {
                 }
                 pause = (pause * 2).min(MAX_BACKOFF);
             };
+            // Other servers may have sent notifications meanwhile.
+            self.send_to_watchers("".into(), Subject::All);
             // Send what was queued while there was no connection.
             self.outbox.wake.notify_one();
         }
@@ -213,12 +215,15 @@ impl Exchange {
         }
         for pair in plans.chunks_exact(2) {
             if let Some(what) = decode(&pair[1]) {
-                let tenant = pair[0].as_str().into();
-                // There may be no subscriber.
-                let seq = None;
-                drop(self.watchers.send(Changed { tenant, what, seq }));
+                self.send_to_watchers(pair[0].as_str().into(), what);
             }
         }
+    }
+
+    fn send_to_watchers(&self, tenant: Arc<str>, what: Subject) {
+        let seq = None;
+        // There may be no subscriber.
+        drop(self.watchers.send(Changed { tenant, what, seq }));
     }
 }
 
@@ -233,6 +238,8 @@ fn encode(what: &Subject) -> String {
     match what {
         Subject::Plan(plan) => plan.to_string(),
         Subject::Session(session) => format!("{SESSION}{session}"),
+        // Never sent: each server detects its own lost connection. No plan has this id.
+        Subject::All => String::new(),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A statement that must affect a certain number of rows is wrapped so that the server fails on any
 //! other number: `COMMIT` is sent in the same round trip, so a check of the response would be too
-//! late.
+//! late. A lost race is not an error of the server: the statement writes nothing and returns no row
+//! (`OnLostRace`).
 //!
 //! The row changes of every transition are merged: each message costs as much as a small write, and
 //! each statement opens a table with all its indexes again.
@@ -20,35 +21,65 @@ pub(super) struct MessageText {
     pub(super) sql: String,
     /// Whether its rows are a result, and not only the check of the row count.
     pub(super) returns_rows: bool,
+    /// Whether its rows are the keys of the written rows, and a missing one is a lost race.
+    pub(super) returns_keys: bool,
     pub(super) columns: OnceLock<Columns>,
 }
 
-/// The statements of a message, and whether the database is distributed.
-type Key = (Vec<(Query, Expect)>, bool);
+/// The effect of a statement that has lost a race.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum OnLostRace {
+    /// It fails, for rows that the transaction has locked: losing a race is a bug. In a distributed
+    /// database there is no other way to stop the other changes of a merged statement.
+    Fail,
+    /// It writes nothing and returns no row. Otherwise it returns the keys of the written rows.
+    Skip,
+    /// Like `Skip`, and rows locked by another transaction count as lost, so it does not wait.
+    SkipLocked,
+}
+
+/// The statements of a message, and how it is rendered.
+type Key = (Vec<(Query, Expect)>, bool, OnLostRace);
 
 static TEXTS: LazyLock<RwLock<HashMap<Key, Arc<MessageText>>>> = LazyLock::new(RwLock::default);
 
 impl MessageText {
     /// The text of a message with these statements. A row change is rendered differently if the
     /// database is distributed.
-    pub(super) fn new(run: &[&Statement], distributed: bool) -> Arc<Self> {
-        let statements = run.iter().map(|one| (one.query, one.expect)).collect();
-        let key = (statements, distributed);
+    pub(super) fn new(
+        run: &[&Statement],
+        distributed: bool,
+        on_lost_race: OnLostRace,
+    ) -> Arc<Self> {
+        let statements: Vec<_> = run.iter().map(|one| (one.query, one.expect)).collect();
+        let on_lost_race = match statements.first() {
+            _ if distributed => OnLostRace::Fail,
+            // No lock prevents another transaction from inserting a key.
+            Some((_, Expect::NewKey)) => OnLostRace::Skip,
+            Some((_, Expect::Version)) => on_lost_race,
+            Some(_) | None => OnLostRace::Fail,
+        };
+        let key = (statements, distributed, on_lost_race);
         // A panic while adding an entry leaves the map valid.
         let known = TEXTS.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = known.get(&key) {
             return Arc::clone(text);
         }
         drop(known);
-        let text = Arc::new(Self::render(&key.0, distributed));
+        let text = Arc::new(Self::render(&key.0, distributed, on_lost_race));
         let mut known = TEXTS.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(known.entry(key).or_insert(text))
     }
 
-    fn render(statements: &[(Query, Expect)], distributed: bool) -> Self {
+    fn render(statements: &[(Query, Expect)], distributed: bool, on_lost_race: OnLostRace) -> Self {
+        let returns_keys = on_lost_race != OnLostRace::Fail;
         let (sql, returns_rows) = match statements {
             [(query, _), ..] if query.row_change().is_some() => {
-                (merged(statements, distributed), false)
+                (merged(statements, distributed, on_lost_race), false)
+            }
+            [(query, Expect::Version | Expect::NewKey), ..] if returns_keys => {
+                let text = query.text(Dialect::Postgres);
+                (format!("{text} RETURNING plan_id"), false)
             }
             [(query, Expect::Any), ..] => (query.text(Dialect::Postgres).to_owned(), true),
             [(query, expect), ..] => (checked(*query, *expect), false),
@@ -57,6 +88,7 @@ impl MessageText {
         Self {
             sql,
             returns_rows,
+            returns_keys,
             columns: OnceLock::new(),
         }
     }
@@ -97,7 +129,11 @@ pub(super) fn mergeable(statements: &[&Statement], distributed: bool) -> usize {
         let Some(row) = changed_row(statement) else {
             break;
         };
-        if distributed && statement.checks_version() {
+        let is_first = statements
+            .iter()
+            .take(length)
+            .all(|one| one.checks_version());
+        if statement.checks_version() && (distributed || !is_first) {
             break;
         }
         if let Some(row) = row {
@@ -142,7 +178,7 @@ fn checked(query: Query, expect: Expect) -> String {
 fn failure(query: Query, expect: Expect, count: &str, rows: u64) -> String {
     let name = query.name().replace('\'', "''");
     match expect {
-        Expect::Version => format!("onward_outdated('{name}')"),
+        Expect::Version | Expect::NewKey => format!("onward_outdated('{name}')"),
         Expect::Any | Expect::Rows(_) => {
             format!("onward_wrong_count('{name}', {count}, {rows})")
         }
@@ -156,11 +192,13 @@ fn failure(query: Query, expect: Expect, count: &str, rows: u64) -> String {
 ///
 /// If a row still has the version that the decision was based on, the rows that depend on it are
 /// unchanged too. So they are not counted after a version check: counting took 5 % of the time of
-/// the statement.
-fn merged(statements: &[(Query, Expect)], distributed: bool) -> String {
+/// the statement. If a lost race is skipped, they depend on the key that the version check returns,
+/// and the statement returns these keys.
+fn merged(statements: &[(Query, Expect)], distributed: bool, on_lost_race: OnLostRace) -> String {
     let guarded = statements
         .first()
         .is_some_and(|(_, expect)| *expect == Expect::Version);
+    let skips = guarded && on_lost_race != OnLostRace::Fail;
     let mut groups: Vec<Rows> = Vec::new();
     // The first parameter is the tenant, shared by all changes.
     let mut parameter = 2;
@@ -178,9 +216,13 @@ fn merged(statements: &[(Query, Expect)], distributed: bool) -> String {
                 first_parameter: parameter,
                 count: 1,
                 distributed,
+                depends_on: None,
             }),
         }
         parameter += columns(change, distributed).len();
+    }
+    if skips {
+        return merged_by_key(groups, on_lost_race == OnLostRace::SkipLocked);
     }
     let mut checks = "0".to_owned();
     for (place, rows) in groups.iter().enumerate().rev() {
@@ -201,6 +243,34 @@ fn merged(statements: &[(Query, Expect)], distributed: bool) -> String {
         .map(|(place, rows)| format!("c{place} AS ({})", rows.text()))
         .collect();
     format!("WITH {} SELECT {checks}", changes.join(", "))
+}
+
+/// Merges row changes that depend on the rows whose versions are unchanged, and returns their keys.
+fn merged_by_key(mut groups: Vec<Rows>, skips_locked: bool) -> String {
+    let mut parts = Vec::with_capacity(groups.len() + 1);
+    let (of_one, of_many) = (
+        "EXISTS (SELECT FROM c0)",
+        "= ANY (ARRAY(SELECT key FROM c0))",
+    );
+    let is_one = groups.first().is_some_and(|rows| rows.count == 1);
+    for (place, rows) in groups.iter_mut().enumerate() {
+        rows.is_checked = false;
+        rows.depends_on = match place {
+            0 if skips_locked => {
+                parts.push(format!("free AS ({})", rows.lock()));
+                Some(Dependency::Keys("= ANY (ARRAY(SELECT key FROM free))"))
+            }
+            0 => None,
+            _ if is_one => Some(Dependency::Condition(of_one)),
+            _ => Some(Dependency::Keys(of_many)),
+        };
+        let mut text = rows.text();
+        if place == 0 {
+            text += &format!(" RETURNING {}.{} AS key", rows.change.table, rows.key());
+        }
+        parts.push(format!("c{place} AS ({text})"));
+    }
+    format!("WITH {} SELECT key FROM c0", parts.join(", "))
 }
 
 /// The columns of the parameters that are sent. In a distributed database, an insert is never
@@ -226,12 +296,57 @@ struct Rows {
     first_parameter: usize,
     count: usize,
     distributed: bool,
+    /// What the rows depend on, if that is not checked by a failure.
+    depends_on: Option<Dependency>,
+}
+
+/// A dependency of row changes on the rows of another change.
+#[derive(Clone, Copy)]
+enum Dependency {
+    /// All of them depend on this condition.
+    Condition(&'static str),
+    /// Each depends on the plan of its row, for which this holds.
+    Keys(&'static str),
 }
 
 impl Rows {
+    fn key(&self) -> &'static str {
+        self.change.columns.first().map_or("", |(key, _)| *key)
+    }
+
+    /// SQL that locks the rows, except those that another transaction has locked.
+    fn lock(&self) -> String {
+        let (table, key) = (self.change.table, self.key());
+        let numbers = (0..self.count).filter_map(|row| self.numbers(row).next());
+        let rows: Vec<String> = numbers
+            .map(|(number, _)| format!("(CAST(${number} AS uuid))"))
+            .collect();
+        format!(
+            "SELECT {table}.{key} AS key FROM {table}, (VALUES {}) AS new ({key}) \
+             WHERE {table}.tenant_id = $1 AND {table}.{key} = new.{key} \
+             AND new.{key} = least(new.{key}) FOR NO KEY UPDATE OF {table} SKIP LOCKED",
+            rows.join(", ")
+        )
+    }
+
+    /// The condition for a dependency, with `AND`.
+    fn dependency(&self) -> String {
+        match self.depends_on {
+            None => String::new(),
+            Some(Dependency::Condition(condition)) => format!(" AND {condition}"),
+            Some(Dependency::Keys(keys)) => {
+                let mut columns = self.change.columns.iter();
+                let of_plan = columns.any(|(column, _)| *column == "plan_id");
+                let owner = if of_plan { "new" } else { self.change.table };
+                format!(" AND {owner}.plan_id {keys}")
+            }
+        }
+    }
+
     fn text(&self) -> String {
         let table = self.change.table;
-        let key = self.change.columns.first().map_or("", |(key, _)| *key);
+        let key = self.key();
+        let depends = self.dependency();
         // `least` of one value has no effect, but makes the planner expect one row and look it up by
         // its key. For several rows it would scan all rows of a tenant, if there were few when the
         // statistics were collected.
@@ -246,13 +361,13 @@ impl Rows {
                     .iter()
                     .map(|(column, parameter)| format!(" AND {table}.{column} = new.{parameter}"))
                     .collect();
-                format!("UPDATE {table} SET {set} FROM {new} WHERE {by_key}{version}")
+                format!("UPDATE {table} SET {set} FROM {new} WHERE {by_key}{version}{depends}")
             }
             Effect::Insert {
                 on_conflict,
                 unless,
             } => self.insert(on_conflict, unless),
-            Effect::Delete => format!("DELETE FROM {table} USING {new} WHERE {by_key}"),
+            Effect::Delete => format!("DELETE FROM {table} USING {new} WHERE {by_key}{depends}"),
         };
         if self.is_checked {
             text + " RETURNING 1"
@@ -299,9 +414,10 @@ impl Rows {
             let unless =
                 unless.map_or(String::new(), |unless| format!(" AND {unless} IS NOT TRUE"));
             format!(
-                "SELECT $1, new.{} FROM {} WHERE new.{key} IS NOT NULL{unless}",
+                "SELECT $1, new.{} FROM {} WHERE new.{key} IS NOT NULL{unless}{}",
                 names.join(", new."),
-                self.new_rows()
+                self.new_rows(),
+                self.dependency()
             )
         };
         match on_conflict {
@@ -339,159 +455,4 @@ impl Rows {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn merged_text(statements: &[(Query, Expect)]) -> String {
-        merged(statements, false)
-    }
-
-    #[test]
-    fn wraps_a_statement_that_must_affect_some_rows() {
-        let text = "UPDATE t SET a = $2 WHERE b = $10";
-        assert_eq!(
-            checked(Query::Text(text), Expect::Rows(3)),
-            "WITH change AS (UPDATE t SET a = $2 WHERE b = $10 RETURNING 1) SELECT CASE (SELECT \
-             count(*) FROM change) WHEN 3 THEN 0 ELSE onward_wrong_count('UPDATE t SET a = $2 WHERE \
-             b = $10', (SELECT count(*) FROM change), 3) END"
-        );
-    }
-
-    #[test]
-    fn merged_changes_share_the_tenant_and_keep_their_other_parameters() {
-        let run = [
-            (Query::DueClear, Expect::Any),
-            (Query::DueSet, Expect::Rows(1)),
-        ];
-        assert_eq!(
-            merged_text(&run),
-            "WITH c0 AS (DELETE FROM due USING (VALUES (CAST($2 AS uuid))) AS new (plan_id) WHERE \
-             due.tenant_id = $1 AND due.plan_id = new.plan_id AND new.plan_id = least(new.plan_id)), \
-             c1 AS (INSERT INTO due (tenant_id, plan_id, at) SELECT $1, new.plan_id, new.at FROM \
-             (VALUES (CAST($3 AS uuid), CAST($4 AS bigint))) AS new (plan_id, at) WHERE new.plan_id \
-             IS NOT NULL ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at RETURNING 1) \
-             SELECT CASE WHEN EXISTS (SELECT FROM c1) THEN 0 ELSE onward_wrong_count('due_set', NULL, \
-             1) END"
-        );
-        let statements = [
-            Statement::without_tenant(Query::DueClear, vec![Value::Int(1), Value::Int(2)]),
-            Statement::without_tenant(
-                Query::DueSet,
-                vec![Value::Int(1), Value::Int(3), Value::Int(4)],
-            ),
-        ];
-        let sent: Vec<&Value> = parameters(&statements.each_ref(), false).collect();
-        assert_eq!(sent, [1, 2, 3, 4].map(Value::Int).each_ref());
-    }
-
-    #[test]
-    fn merges_rows_of_one_table_into_one_change() {
-        for (query, expect) in [
-            (Query::EventInsert, Expect::Any),
-            (Query::StepUpdate, Expect::Rows(1)),
-        ] {
-            for distributed in [false, true] {
-                let text = merged(&[(query, expect); 3], distributed);
-                assert!(!text.contains("c1 AS"), "{text}");
-                let columns = query.row_change().unwrap().columns.len();
-                let last = format!("${}", 1 + 3 * columns);
-                let too_many = format!("${}", 2 + 3 * columns);
-                assert!(text.contains(&last) && !text.contains(&too_many), "{text}");
-                let counted = expect != Expect::Any;
-                assert_eq!(text.contains("FROM c0) = 3 THEN"), counted, "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn inserts_rows_without_a_query_in_a_distributed_database() {
-        let run = [(Query::DueSooner, Expect::Any); 2];
-        assert_eq!(
-            merged(&run, true),
-            "WITH c0 AS (INSERT INTO due (tenant_id, plan_id, at) VALUES ($1, $2, $3), ($1, $4, $5) \
-             ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at WHERE excluded.at < \
-             due.at) SELECT 0"
-        );
-        let statement =
-            Statement::without_tenant(Query::DueSooner, [0, 1, 2, 3].map(Value::Int).into());
-        let sent: Vec<&Value> = parameters(&[&statement, &statement], true).collect();
-        assert_eq!(sent, [0, 1, 2, 1, 2].map(Value::Int).each_ref());
-    }
-
-    #[test]
-    fn checks_a_version_before_other_changes_in_a_distributed_database() {
-        let version = Statement::without_tenant(Query::PlanMove, vec![]).checking_version();
-        let event = Statement::without_tenant(Query::EventInsert, vec![]);
-        let run = [&version, &event, &event, &version];
-        assert_eq!(mergeable(&run, true), 1);
-        assert_eq!(mergeable(&run[1..], true), 2);
-        assert_eq!(mergeable(&run[..3], false), 3);
-    }
-
-    #[test]
-    fn checks_only_versions_after_a_version_check() {
-        let text = merged_text(&[
-            (Query::PlanMove, Expect::Version),
-            (Query::StepAdvance, Expect::Rows(1)),
-        ]);
-        let check = "SELECT CASE WHEN EXISTS (SELECT FROM c0) THEN 0 ELSE onward_outdated";
-        assert!(text.contains(check), "{text}");
-        assert!(!text.contains("FROM c1"), "{text}");
-    }
-
-    #[test]
-    fn every_row_change_has_the_parameters_of_its_statement_on_sqlite() {
-        for query in crate::query::ALL {
-            let Some(change) = query.row_change() else {
-                continue;
-            };
-            let text = query.text(Dialect::Sqlite);
-            let parameters = change.columns.len() + 1;
-            let (last, more) = (format!("?{parameters}"), format!("?{}", parameters + 1));
-            assert!(text.contains(&last) && !text.contains(&more), "{text}");
-        }
-    }
-
-    #[test]
-    fn changes_a_row_once_per_statement() {
-        let run = |queries: &[(Query, i64)]| {
-            let statements = queries.iter().map(|(query, key)| {
-                let key = match key {
-                    0 => Value::Null,
-                    key => Value::Int(*key),
-                };
-                Statement::without_tenant(*query, vec![Value::Int(0), key])
-            });
-            let statements: Vec<_> = statements.collect();
-            mergeable(&statements.iter().collect::<Vec<_>>(), false)
-        };
-        let transition = [
-            (Query::PlanMove, 1),
-            (Query::StepUpdate, 2),
-            (Query::StepUpdate, 3),
-            (Query::EventInsert, 1),
-            (Query::EventInsert, 1),
-        ];
-        assert_eq!(run(&transition), 5);
-        let twice = [Query::PlanMove, Query::EventInsert, Query::PlanMove];
-        assert_eq!(run(&twice.map(|query| (query, 1))), 2);
-        let due = [Query::EventInsert, Query::DueSet, Query::DueSooner];
-        assert_eq!(run(&due.map(|query| (query, 1))), 2);
-        let odd = [
-            Query::EventInsert,
-            Query::StepsRestoreSign,
-            Query::EventInsert,
-        ];
-        assert_eq!(run(&odd.map(|query| (query, 1))), 1);
-        let odd = [Query::PlanTouch, Query::PlanMove];
-        assert_eq!(run(&odd.map(|query| (query, 1))), 1);
-        assert_eq!(run(&[(Query::EventInsert, 1); 10_000]), MOST_MERGED);
-        let of_two = [
-            (Query::PlanMove, 1),
-            (Query::PlanMove, 2),
-            (Query::DueClear, 0),
-            (Query::DueClear, 0),
-        ];
-        assert_eq!(run(&of_two), 4);
-    }
-}
+mod tests;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::Statement as Plan;
 use tokio_postgres::types::ToSql;
+use uuid::Uuid;
 
 use super::error;
-use super::merge::{MessageText, mergeable, parameters};
+use super::merge::{MessageText, OnLostRace, mergeable, parameters};
 use super::pipeline::{Sent, in_order};
 use crate::error::Error;
 use crate::statement::Statement;
@@ -32,11 +33,12 @@ impl<'b> Messages<'b> {
         client: &ClientWrapper,
         mut statements: &'b [&'b Statement],
         distributed: bool,
+        on_lost_race: OnLostRace,
     ) -> Result<Self, Error> {
         let mut runs = Vec::with_capacity(statements.len());
         while !statements.is_empty() {
             let (run, rest) = statements.split_at(mergeable(statements, distributed));
-            let text = MessageText::new(run, distributed);
+            let text = MessageText::new(run, distributed, on_lost_race);
             if text.sql.is_empty() {
                 let name = run[0].query.name();
                 return Err(Error::refused(format!("`{name}` has no text")));
@@ -97,6 +99,32 @@ impl<'b> Messages<'b> {
                 Box::pin(async move { client.query(&message.plan, &params).await });
             sent
         })
+    }
+
+    /// The keys of the rows that were written by the statements that may lose a race, and whether one
+    /// of them has lost it. There is one response per message.
+    pub(super) fn written_keys<'r>(
+        &self,
+        responses: impl Iterator<Item = &'r Vec<tokio_postgres::Row>>,
+    ) -> Result<(Vec<Uuid>, bool), Error> {
+        let (mut keys, mut has_lost) = (Vec::new(), false);
+        for (message, rows) in self.messages.iter().zip(responses) {
+            if !message.text.returns_keys {
+                continue;
+            }
+            let run = message.run.iter();
+            // A padding row has no key.
+            let expected =
+                run.filter(|one| one.may_lose_race() && one.params.get(1) != Some(&Value::Null));
+            has_lost |= rows.len() < expected.count();
+            for row in rows {
+                let failed = |why| error::of_statement(&why, message.run[0].query.name());
+                if let Value::Id(key) = row.try_get(0).map_err(failed)? {
+                    keys.push(key);
+                }
+            }
+        }
+        Ok((keys, has_lost))
     }
 
     /// The first statement of a message, for error messages.

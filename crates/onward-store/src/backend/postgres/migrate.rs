@@ -8,7 +8,7 @@
 use tokio_postgres::Client;
 
 use super::address::Address;
-use super::{error, leader};
+use super::error;
 use crate::error::Error;
 
 /// All migrations, in order; the first one creates version 1.
@@ -86,7 +86,6 @@ pub(super) async fn migrate(
         if !allowed {
             return Err(Error::Older { found, known });
         }
-        leader::check_locks(address).await?;
         // After an error the caller drops the connection, and with it the open transaction.
         steps(client, &address.shown, schemas).await?;
     }

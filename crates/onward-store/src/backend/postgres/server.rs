@@ -3,17 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{
-    Manager, ManagerConfig, PoolConfig, QueueMode, RecyclingMethod, Runtime, Timeouts,
-};
 use tokio::sync::broadcast;
 
-use super::address::{self, Address};
+use super::address::Address;
 use super::batcher::queue::Batchers;
 use super::leader::Leadership;
 use super::listen::{self, Outbox};
-use super::pool::{Connections, Object, Pool};
-use super::{distribute, error, migrate, near_index};
+use super::pool::{Checkout, Pool};
+use super::session::Session;
+use super::{distribute, migrate, near_index, pooler};
 use crate::backend::Leader;
 use crate::change::Changed;
 use crate::distribution::Distribution;
@@ -92,11 +90,12 @@ impl Postgres {
         watchers: broadcast::Sender<Changed>,
     ) -> Result<Self, Error> {
         let address = Address::parse(url)?;
-        let standing = address.open_long_lived().await?;
+        let standing = pooler::open(&address).await?;
         let schemas = migrate::check_server(&standing.client, &address.shown).await?;
         migrate::migrate(&standing.client, &address, &schemas, migrates).await?;
         let distributed = distribute::is_distributed(&standing.client).await?;
-        let pool = pool(&address, &schemas, limits, distributed)?;
+        let session = Session::for_transactions(&address.given, &schemas, distributed);
+        let pool = Pool::new(&address, session, limits)?;
         let outbox = listen::start(address.clone(), standing, watchers.clone()).await?;
         Ok(Self(Arc::new(Inner {
             address,
@@ -114,21 +113,14 @@ impl Postgres {
     /// Schema version of the database, and the version that this program requires.
     pub(crate) async fn schema(url: &str) -> Result<(i64, i64), Error> {
         let address = Address::parse(url)?;
-        let standing = address.open_long_lived().await?;
+        let standing = pooler::open(&address).await?;
         migrate::check_server(&standing.client, &address.shown).await?;
         Ok((migrate::version(&standing.client).await?, migrate::VERSION))
     }
 
     /// Takes a connection from the pool.
-    pub(super) async fn acquire(&self) -> Result<Object, Error> {
-        let Inner {
-            pool,
-            address,
-            limits,
-            ..
-        } = &*self.0;
-        let failed = |why| error::from_pool_error(why, &address.shown, limits.connections);
-        pool.get().await.map_err(failed)
+    pub(super) async fn acquire(&self) -> Result<Checkout, Error> {
+        self.0.pool.get().await
     }
 
     /// Notifies the subscribers in this process and the other servers.
@@ -142,7 +134,7 @@ impl Postgres {
 
     /// Waits until no other server is the leader, and becomes the leader.
     pub(crate) async fn lead(&self, lead: Lead) -> Result<Box<dyn Leader>, Error> {
-        let leadership = Leadership::acquire(&self.0.address, lead).await?;
+        let leadership = Box::pin(Leadership::acquire(self, lead)).await?;
         Ok(Box::new(leadership))
     }
 
@@ -170,35 +162,4 @@ impl Postgres {
     pub(crate) async fn pgvector(&self) -> Result<Pgvector, Error> {
         near_index::inspect(&self.0.address).await
     }
-}
-
-fn pool(
-    address: &Address,
-    schemas: &str,
-    limits: Limits,
-    distributed: bool,
-) -> Result<Pool, Error> {
-    // The driver detects closed connections, and a connection is returned only between
-    // transactions, so nothing has to be reset.
-    let recycling_method = RecyclingMethod::Fast;
-    let manager = Manager::from_connect(
-        address.for_transactions(schemas, distributed),
-        address.clone(),
-        ManagerConfig { recycling_method },
-    );
-    let config = PoolConfig {
-        max_size: limits.connections,
-        timeouts: Timeouts {
-            wait: Some(limits.wait),
-            create: Some(address::CONNECT),
-            recycle: Some(address::CONNECT),
-        },
-        // The most recently used connection has the most prepared statements.
-        queue_mode: QueueMode::Lifo,
-    };
-    Pool::builder(Connections(manager))
-        .config(config)
-        .runtime(Runtime::Tokio1)
-        .build()
-        .map_err(|why| error::address(&address.shown, why.to_string()))
 }

@@ -3,10 +3,12 @@
 
 mod batcher;
 mod distributable;
+mod failover;
 mod leader;
 mod listen;
 mod near_index;
 mod outages;
+mod pooler;
 mod schema;
 mod tenants;
 mod transactions;

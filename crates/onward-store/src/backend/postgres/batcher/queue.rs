@@ -37,7 +37,9 @@ const MAX_BATCHERS: usize = 256;
 
 /// The batchers of this process, one per tenant. Guarantees, tested in `tests/batcher.rs`:
 ///
-/// - A batch is written as a whole or not at all.
+/// - A member is written as a whole or not at all.
+/// - A member whose plan has changed, or is locked by another transaction, is not written, and is
+///   sent alone. The others are written.
 /// - If the server rejects a batch for any reason, each member is sent alone and gets its own
 ///   result.
 /// - If the connection is lost, or none is available, all members get that error.
@@ -53,8 +55,7 @@ pub(in crate::backend::postgres) struct Batchers {
 /// Result of a batched transition.
 pub(super) enum Outcome {
     Committed,
-    /// Nothing was written, because of this transition or another member, or nothing was sent: send
-    /// it alone.
+    /// This transition was not written: send it alone.
     SendAlone(Vec<Statement>),
     Failed(Error),
 }

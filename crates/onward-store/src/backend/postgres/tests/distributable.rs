@@ -112,7 +112,10 @@ async fn every_statement_names_its_tenant() {
         let text = match query.row_change() {
             Some(_) => {
                 let statement = Statement::without_tenant(*query, vec![]);
-                merge::MessageText::new(&[&statement], true).sql.clone()
+                let fail = merge::OnLostRace::Fail;
+                merge::MessageText::new(&[&statement], true, fail)
+                    .sql
+                    .clone()
             }
             None => query.text(Dialect::Postgres).to_owned(),
         };

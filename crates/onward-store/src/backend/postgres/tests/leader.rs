@@ -1,47 +1,75 @@
-//! Waiting for the leader lock: the waiting server is woken, and does not hold a snapshot for long.
+//! Leases: one server leads, and another one takes over.
+
+use std::time::Instant;
 
 use onward_testbed::psql;
+use tokio::time::timeout;
 
 use super::*;
 
-/// Start of the transaction that waits for the lock.
-fn waits_since(url: &str) -> Option<String> {
-    let question = "SELECT xact_start FROM pg_stat_activity \
-        WHERE datname = current_database() AND wait_event = 'advisory'";
-    let since = psql(url, question).unwrap().trim().to_owned();
-    (!since.is_empty()).then_some(since)
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn passes_leadership_to_a_waiting_server() {
+    let url = Cluster::shared().database();
+    let (one, _) = open(&url).await;
+    let (two, _) = open(&url).await;
+    let first = one.lead(Lead::Sweep).await.unwrap();
+    let other = timeout(PATIENCE, two.lead(Lead::Embed)).await;
+    drop(other.expect("another duty has its own leader").unwrap());
+    let waiting = tokio::spawn(async move { two.lead(Lead::Sweep).await });
+    // The first server renews its lease several times.
+    let expires = || psql(&url, "SELECT expires_at FROM leases WHERE duty = 'sweep'").unwrap();
+    for _ in 0..2 {
+        let before = expires();
+        let began = Instant::now();
+        while expires() == before {
+            assert!(began.elapsed() < PATIENCE, "the lease was not renewed");
+        }
+    }
+    assert!(!waiting.is_finished() && !first.is_lost());
+    drop(first);
+    let second = timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
+    assert!(!second.is_lost());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn renews_its_snapshot_while_waiting_for_the_leader_lock() {
+async fn takes_an_expired_lease_whose_holder_then_stops() {
     let url = Cluster::shared().database();
-    let (postgres, _) = open(&url).await;
-    let leading = postgres.lead(Lead::Sweep).await.unwrap();
-    let waiting = postgres.clone();
-    let waiting = tokio::spawn(async move { waiting.lead(Lead::Sweep).await.map(drop) });
-    let first = (0..1_000).find_map(|_| waits_since(&url));
-    let first = first.expect("a server waits");
-    let later = (0..500)
-        .filter_map(|_| waits_since(&url))
-        .find(|since| *since != first);
-    assert!(later.is_some(), "the snapshot was renewed");
-    assert!(!waiting.is_finished());
-    drop(leading);
-    let led = tokio::time::timeout(Duration::from_secs(20), waiting).await;
-    led.expect("the waiting server was woken").unwrap().unwrap();
+    let (one, _) = open(&url).await;
+    let (two, _) = open(&url).await;
+    let mut first = one.lead(Lead::Sweep).await.unwrap();
+    // The lease of a holder that was suspended, or whose renewals were lost in a failover.
+    psql(&url, "UPDATE leases SET expires_at = 0").unwrap();
+    // Unless the holder renewed it first.
+    let second = timeout(PATIENCE, async {
+        loop {
+            let led = timeout(Duration::from_secs(1), two.lead(Lead::Sweep)).await;
+            match led {
+                Ok(led) => return led.unwrap(),
+                Err(_) => drop(psql(&url, "UPDATE leases SET expires_at = 0").unwrap()),
+            }
+        }
+    });
+    let second = second.await.unwrap();
+    timeout(PATIENCE, first.lost()).await.unwrap();
+    assert!(first.is_lost() && !second.is_lost());
 }
 
-#[tokio::test]
-async fn rejects_a_server_whose_advisory_locks_have_no_effect() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_server_holds_no_connection_and_no_snapshot() {
     let url = Cluster::shared().database();
     let (postgres, _) = open(&url).await;
-    // As on CockroachDB: every session gets the lock.
-    let without_locks = "CREATE SCHEMA no_locks; \
-        CREATE FUNCTION no_locks.pg_try_advisory_lock(bigint) RETURNS boolean \
-            LANGUAGE sql AS 'SELECT true'; \
-        DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = \
-            no_locks, public, pg_catalog', current_database()); END $$";
-    psql(&url, without_locks).unwrap();
-    let led = postgres.lead(Lead::Sweep).await;
-    assert!(matches!(led, Err(Error::Address { .. })));
+    let _leading = postgres.lead(Lead::Sweep).await.unwrap();
+    let waiting = postgres.clone();
+    let waiting = tokio::spawn(async move { waiting.lead(Lead::Sweep).await.map(drop) });
+    tokio::task::yield_now().await;
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+        AND pid <> pg_backend_pid() AND (state <> 'idle' OR wait_event = 'advisory')";
+    let began = Instant::now();
+    while psql(&url, waits).unwrap().trim() != "0" {
+        assert!(began.elapsed() < PATIENCE);
+    }
+    assert!(!waiting.is_finished());
+    waiting.abort();
 }

@@ -41,26 +41,30 @@ async fn notifies_every_server_once() {
 }
 
 #[tokio::test]
-async fn passes_leadership_to_a_waiting_server() {
+async fn reports_missed_changes_after_a_lost_connection() {
     let url = Cluster::shared().database();
-    let (one, _) = open(&url).await;
+    let (one, mut on_one) = open(&url).await;
     let (two, _) = open(&url).await;
-    let first = one.lead(Lead::Sweep).await.unwrap();
-    let waiting = tokio::spawn(async move { two.lead(Lead::Sweep).await });
-    tokio::task::yield_now().await;
-    let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = \
-        (SELECT oid FROM pg_database WHERE datname = current_database()) AND NOT granted";
-    while psql(&url, held).unwrap().trim() != "1" {
-        tokio::task::yield_now().await;
-    }
-    assert!(!waiting.is_finished());
-    drop(first);
-    let second = timeout(Duration::from_secs(5), waiting)
-        .await
-        .unwrap()
-        .unwrap()
-        .unwrap();
-    assert!(!second.is_lost());
+    let listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%LISTEN onward_changes%'";
+    psql(&url, listening).unwrap();
+    let all = Changed {
+        tenant: "".into(),
+        what: Subject::All,
+        seq: None,
+    };
+    let received = timeout(Duration::from_secs(20), on_one.recv()).await;
+    assert_eq!(received.unwrap().unwrap(), all);
+    // Then changes are reported again.
+    let changed = Changed {
+        tenant: "a".into(),
+        what: Subject::Plan(PlanId::from_u128(1)),
+        seq: None,
+    };
+    two.publish(vec![changed.clone()]);
+    let received = timeout(Duration::from_secs(20), on_one.recv()).await;
+    assert_eq!(received.unwrap().unwrap(), changed);
+    drop(one);
 }
 
 #[tokio::test]

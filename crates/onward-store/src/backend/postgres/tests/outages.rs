@@ -34,7 +34,7 @@ async fn reconnects_to_a_restarted_server() {
     ));
     let rejected = put(&postgres, "a", "two").await;
     assert!(matches!(rejected, Err(Error::Unavailable { .. })));
-    assert!(began.elapsed() < address::CONNECT);
+    assert!(began.elapsed() < hosts::CONNECT);
 
     cluster.restart();
     assert_eq!(keys(&postgres, "a").await, 1);
@@ -85,8 +85,7 @@ pub(super) fn exhausted(postgres: &Postgres) -> String {
     let Inner {
         address, limits, ..
     } = &*postgres.0;
-    let waited = pool::PoolError::Timeout(deadpool_postgres::TimeoutType::Wait);
-    error::from_pool_error(waited, &address.shown, limits.connections).to_string()
+    error::pool_exhausted(&address.shown, limits.connections).to_string()
 }
 
 #[tokio::test]
@@ -116,13 +115,13 @@ async fn limits_every_wait() {
     let expected = error::timed_out(postgres.0.limits.response).to_string();
     assert_eq!(why.to_string(), expected);
     assert!(commit(tx).await.is_err());
-    assert_eq!(postgres.0.pool.status().size, 0);
+    assert_eq!(postgres.0.pool.size(), 0);
 
     let mut tx = begin(&postgres, "a");
     tx.queue(sleeping);
     let why = commit(tx).await.unwrap_err();
     assert_eq!(why.hint(), error::outcome_unknown("").hint());
-    assert_eq!(postgres.0.pool.status().size, 0);
+    assert_eq!(postgres.0.pool.size(), 0);
 }
 
 /// A proxy to the server that can be cut in one direction: requests arrive, responses do not. It

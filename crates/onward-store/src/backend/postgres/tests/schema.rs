@@ -2,6 +2,7 @@
 
 use onward_testbed::psql;
 
+use super::merge::OnLostRace;
 use super::*;
 use crate::backend::postgres::message::Messages;
 use crate::query::{ALL, Dialect};
@@ -151,9 +152,16 @@ async fn every_statement_can_be_prepared_and_uses_supported_types() {
             continue;
         }
         let statement = Statement::without_tenant(*query, vec![]);
-        for distributed in [false, true] {
-            let statements = [&statement];
-            let prepared = Messages::prepare(client, &statements, distributed).await;
+        let checking = statement.clone().checking_version();
+        let is_version = matches!(query, Query::PlanMove | Query::PlanNote);
+        let checking = is_version.then_some((&checking, OnLostRace::SkipLocked, false));
+        let forms = [
+            (&statement, OnLostRace::Fail, false),
+            (&statement, OnLostRace::Fail, true),
+        ];
+        for (statement, on_lost_race, distributed) in forms.into_iter().chain(checking) {
+            let statements = [statement];
+            let prepared = Messages::prepare(client, &statements, distributed, on_lost_race).await;
             wrong.extend(prepared.err().map(|why| why.to_string()));
         }
         if is_change {
