@@ -106,6 +106,8 @@ pub(super) async fn bind_listener(bind: SocketAddr) -> Result<(TcpListener, Sock
 fn open(cx: &Context, url: &str) {
     let opener = if cfg!(target_os = "macos") {
         "open"
+    } else if cfg!(windows) {
+        "explorer"
     } else {
         "xdg-open"
     };

@@ -36,6 +36,10 @@ const GENERIC_PLANS: &str = "-c plan_cache_mode=force_generic_plan -c enable_seq
 /// forwards `SET LOCAL` to the nodes of a transaction.
 const ON_CITUS: &str = "-c plan_cache_mode=force_custom_plan -c citus.propagate_set_commands=local";
 
+/// Name of a connection: this prefix and the version of the program, unless the address has another
+/// name.
+pub(super) const APPLICATION: &str = "onward ";
+
 /// The role that is subject to row security, regardless of the login.
 const ROLE: &str = "onward_tenant";
 
@@ -72,7 +76,7 @@ impl Address {
             return Err(error::address(&shown, "the address has no host"));
         }
         if config.get_application_name().is_none() {
-            config.application_name("onward");
+            config.application_name(format!("{APPLICATION}{}", env!("CARGO_PKG_VERSION")));
         }
         config
             .connect_timeout(CONNECT)
