@@ -38,6 +38,10 @@ pub(crate) struct Ignored {
 /// Why a file does not apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(
+    not(unix),
+    allow(dead_code, reason = "the permissions of other users are not checked")
+)]
 pub(crate) enum Reason {
     /// The user has not trusted this content at this path.
     NotTrusted,
