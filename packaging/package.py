@@ -221,7 +221,7 @@ class Package:
         manifest["compatibility"]["platforms"] = [self.target.os]
         entries = [
             Entry("manifest.json", (json.dumps(manifest, indent=2) + "\n").encode()),
-            Entry("icon.png", icon.png(256)),
+            Entry("icon.png", icon.png(512 if self.level else 64)),
             self.program("server/"),
         ]
         entries += [Entry(licence, (ROOT / licence).read_bytes()) for licence in LICENCES]
@@ -240,7 +240,7 @@ class Package:
             Entry("usr/lib/systemd/system/onward.service", (folder / "onward.service").read_bytes()),
             Entry("etc/onward/config.toml", (folder / "config.toml").read_bytes()),
             Entry(f"{doc}/copyright", (folder / "copyright").read_bytes()),
-            Entry(f"{doc}/changelog.Debian.gz", compress(history.encode(), 9)),
+            Entry(f"{doc}/changelog.gz", compress(history.encode(), 9)),
         ]
         for page, text in self.pages.items():
             data.append(Entry(f"usr/share/man/man1/{page}.gz", compress(text, 9)))
@@ -335,12 +335,12 @@ def main():
     parser.add_argument("--target", choices=TARGETS)
     parser.add_argument("--pages-from", type=Path, help="a binary that runs on this machine")
     parser.add_argument("--only", nargs="+", help="kinds of packages; default: all")
-    parser.add_argument("--fast", action="store_true", help="compress less, for tests")
+    parser.add_argument("--fast", action="store_true", help="do not compress, for tests")
     args = parser.parse_args()
     if args.npm_main:
         files = npm_main(args.version)
     elif args.binary and args.target:
-        level = 1 if args.fast else 9
+        level = 0 if args.fast else 9
         package = Package(args.binary, args.target, args.version, args.pages_from, level)
         kinds = args.only or ["archive", "npm", "wheel", "mcpb", "debian"]
         files = {}
