@@ -92,7 +92,7 @@ async fn check_ready(bind: SocketAddr) -> Result {
     let loopback = match bind.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
     };
     let url = format!("http://{}/readyz", SocketAddr::new(loopback, bind.port()));
     let failure = |reason: String| {

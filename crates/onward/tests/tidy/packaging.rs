@@ -11,11 +11,11 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SERVER: &str = "packaging/mcp/server.json";
 
 fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    std::fs::read_to_string(root().join(path)).expect(path)
 }
 
 fn read_json(path: &str) -> Value {
-    serde_json::from_str(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    serde_json::from_str(&read(path)).expect(path)
 }
 
 fn server_name() -> String {
