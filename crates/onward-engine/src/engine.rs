@@ -160,6 +160,16 @@ impl Engine {
         Ok(self.store.version().await?)
     }
 
+    /// Announces that a server of this version uses the database, for as long as the engine is open.
+    pub fn announce_version(&self) {
+        self.store.announce_version();
+    }
+
+    /// Versions of the running programs that use the database, including this one.
+    pub async fn versions(&self) -> Result<Vec<String>, Error> {
+        Ok(self.store.versions().await?)
+    }
+
     /// The files of the database, of which some may not exist; empty if a server stores it.
     pub fn files(&self) -> Vec<std::path::PathBuf> {
         self.store.files()

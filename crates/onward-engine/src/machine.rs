@@ -99,6 +99,12 @@ pub fn process_state(process: u32) -> ProcessObservation {
     }
 }
 
+/// Whether this system shows the state of processes. If not, only timeouts end the calls of a process
+/// that has exited.
+pub fn detects_exits() -> bool {
+    owner(std::process::id()).is_some()
+}
+
 /// A live process of this host as the owner of a call. `None` if it has exited or cannot be
 /// inspected.
 pub fn owner(process: u32) -> Option<Owner> {

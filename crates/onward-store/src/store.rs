@@ -4,12 +4,14 @@
 //! change is on disk. If another caller changed the plan between load and commit, the store runs
 //! the closure again from the start, so the closure must depend only on the data it reads.
 
+mod versions;
+
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::broadcast;
 
@@ -147,6 +149,8 @@ pub struct Store {
     backend: Backend,
     watchers: broadcast::Sender<Changed>,
     faults: Faults,
+    /// SQLite: the file that announces the version of this process.
+    presence: Arc<OnceLock<std::fs::File>>,
 }
 
 #[derive(Clone)]
@@ -218,6 +222,7 @@ impl Store {
             },
             watchers: broadcast::channel(CHANGE_BUFFER).0,
             faults: options.faults,
+            presence: Arc::default(),
         };
         if let Some(prepare) = options.prepare.filter(|_| !knows_tenant) {
             prepare(store.clone()).await?;
@@ -240,6 +245,7 @@ impl Store {
                 },
                 watchers: watchers.clone(),
                 faults: faults.clone(),
+                presence: Arc::default(),
             }
         };
         let (url, ready) = (url.to_owned(), store.clone());

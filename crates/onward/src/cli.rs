@@ -19,6 +19,7 @@ mod forget;
 mod hook;
 mod import;
 mod install;
+mod man;
 mod mcp;
 mod migrate;
 mod plan;
@@ -30,6 +31,7 @@ mod search;
 mod serve;
 mod session;
 mod shutdown;
+mod signals;
 mod status;
 mod tenant;
 mod token;
@@ -66,7 +68,14 @@ const CHECK_LIMITS: &str = "check thread and file limits (`ulimit -a`)";
 /// answer their questions and resume stuck plans.
 #[derive(Parser)]
 #[command(
-    version,
+    version = concat!(
+        env!("CARGO_PKG_VERSION"),
+        " (",
+        env!("ONWARD_COMMIT"),
+        ", ",
+        env!("ONWARD_BUILD"),
+        ")"
+    ),
     after_help = "Ids of plans, steps, sessions and tokens may be shortened to a unique prefix.\n\
                   Data goes to standard output, messages to standard error.\n\
                   Exit codes: 0 done, 1 failed, 2 invalid usage, 3 not found, 4 rejected by a rule, \
@@ -121,6 +130,7 @@ enum Command {
     Forget(forget::Forget),
     Reindex(reindex::Reindex),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// The input of a command besides its arguments.
@@ -192,6 +202,7 @@ fn dispatch(cli: Cli, mcp_endpoint: NewMcpEndpoint) -> Result {
     match command {
         Command::Transcript(command) => transcript::run(&command, output),
         Command::Completions(shell) => completions::run(&shell, output),
+        Command::Man(args) => man::run(&args, output),
         Command::Hook(args) => Ok(hook::run(&args, &flags, output)),
         Command::Install(args) => install::run(&args, output),
         Command::Demo(args) => run_demo(&args, output),

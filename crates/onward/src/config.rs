@@ -33,6 +33,7 @@ pub(crate) use keys::{
     Retention, Reviews, Serve, TopLevel,
 };
 pub(crate) use kind::Kind;
+pub(crate) use location::home;
 pub(crate) use settings::{Setting, Settings};
 pub(crate) use source::Source;
 pub(crate) use values::{ApiKey, Provider, display_origin};
@@ -177,9 +178,9 @@ fn database(address: Option<&str>, source: &Source) -> Result<Address> {
 
 /// Resolves a path of a configuration file relative to that file; `~` is the user's home.
 fn resolve_path(file: &Path, path: PathBuf) -> PathBuf {
-    let at_home = path.strip_prefix("~").ok().zip(env::var_os("HOME"));
+    let at_home = path.strip_prefix("~").ok().zip(location::home());
     match (at_home, file.parent()) {
-        (Some((rest, home)), _) => PathBuf::from(home).join(rest),
+        (Some((rest, home)), _) => home.join(rest),
         (None, Some(folder)) => folder.join(path),
         (None, None) => path,
     }

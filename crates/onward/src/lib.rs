@@ -27,6 +27,7 @@ mod mcp;
 mod model;
 mod notify;
 mod output;
+mod private;
 mod proxy;
 mod quota;
 mod seen_claims;

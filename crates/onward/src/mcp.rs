@@ -9,6 +9,7 @@
 
 mod complete;
 mod form;
+mod icon;
 mod prompts;
 mod resources;
 mod sampling;
@@ -71,6 +72,7 @@ impl ToolSet {
             .open_world(tool.open_world);
         rmcp::model::Tool::new(tool.name, tool.description, Arc::clone(input))
             .with_title(tool.title)
+            .with_icons(icon::icons())
             .with_raw_output_schema(Arc::clone(tool.output_schema()))
             .with_annotations(hints)
     }
@@ -146,7 +148,13 @@ impl ServerHandler for Server {
             .build();
         let server = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities)
-            .with_server_info(server.with_title("Onward"))
+            .with_server_info(
+                server
+                    .with_title("Onward")
+                    .with_description(env!("CARGO_PKG_DESCRIPTION"))
+                    .with_icons(icon::icons())
+                    .with_website_url(env!("CARGO_PKG_REPOSITORY")),
+            )
             .with_instructions(INSTRUCTIONS)
     }
 

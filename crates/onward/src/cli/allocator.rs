@@ -5,30 +5,40 @@
 //! settings at the start of a process only, so the process replaces itself once, under the same
 //! process id.
 
-use std::env;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(super) use glibc::apply_settings;
 
-/// The settings and their values. The first one marks a process that has them.
-const SETTINGS: [(&str, &str); 3] = [
-    ("MALLOC_ARENA_MAX", "2"),
-    ("MALLOC_MMAP_THRESHOLD_", "1048576"),
-    ("MALLOC_TRIM_THRESHOLD_", "1048576"),
-];
+/// Other C libraries have no such settings.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(super) fn apply_settings() {}
 
-/// Starts the program again with the settings, unless the environment has its own.
-pub(super) fn apply_settings() {
-    let [(mark, _), ..] = SETTINGS;
-    if !cfg!(all(target_os = "linux", target_env = "gnu")) || env::var_os(mark).is_some() {
-        return;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod glibc {
+    use std::env;
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Command;
+
+    /// The settings and their values. The first one marks a process that has them.
+    const SETTINGS: [(&str, &str); 3] = [
+        ("MALLOC_ARENA_MAX", "2"),
+        ("MALLOC_MMAP_THRESHOLD_", "1048576"),
+        ("MALLOC_TRIM_THRESHOLD_", "1048576"),
+    ];
+
+    /// Starts the program again with the settings, unless the environment has its own.
+    pub(in crate::cli) fn apply_settings() {
+        let [(mark, _), ..] = SETTINGS;
+        if env::var_os(mark).is_some() {
+            return;
+        }
+        let mut arguments = env::args_os();
+        let Some(name) = arguments.next() else { return };
+        // Returns only on failure; then the process continues with more memory.
+        let error = Command::new("/proc/self/exe")
+            .arg0(name)
+            .args(arguments)
+            .envs(SETTINGS)
+            .exec();
+        tracing::debug!(%error, "cannot restart with allocator settings");
     }
-    let mut arguments = env::args_os();
-    let Some(name) = arguments.next() else { return };
-    // Returns only on failure; then the process continues with more memory.
-    let error = Command::new("/proc/self/exe")
-        .arg0(name)
-        .args(arguments)
-        .envs(SETTINGS)
-        .exec();
-    tracing::debug!(%error, "cannot restart with allocator settings");
 }

@@ -38,6 +38,7 @@ impl Database {
             ..settings(cx)
         };
         let engine = open_with(cx, settings).await?;
+        engine.announce_version();
         let unavailable =
             |failure: &Failure| failure.exit == Exit::Unavailable && is_server(&cx.config.database);
         match Self::new(cx, engine.clone()).await {

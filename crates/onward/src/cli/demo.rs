@@ -14,7 +14,7 @@ use std::io::{IsTerminal, stdout};
 use clap::Args;
 
 use super::serve::install_crypto_provider;
-use super::shutdown::Signals;
+use super::signals::Signals;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
@@ -84,7 +84,7 @@ fn finish(server: &Server, narrator: &Narrator) -> Result {
 
 /// Waits for SIGTERM or SIGINT.
 fn stop_signal() -> Result<impl Future<Output = ()>> {
-    let signals = Signals::new()?;
+    let mut signals = Signals::new()?;
     Ok(async move {
         signals.first().await;
     })

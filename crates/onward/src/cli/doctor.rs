@@ -9,6 +9,7 @@ mod hooks;
 mod nodes;
 mod readiness;
 mod vector_search;
+mod versions;
 
 use std::path::PathBuf;
 
@@ -33,7 +34,7 @@ const MAX_NOTIFICATIONS: u32 = 50;
 /// Check the installation and verify every plan against its audit trail
 ///
 /// Checks the configuration, agent hooks, database, file permissions, schema, plans, search index,
-/// clock and notifications.
+/// clock, versions in use and notifications.
 #[derive(Args)]
 pub(crate) struct Doctor {}
 
@@ -76,6 +77,7 @@ impl Check {
 pub(super) async fn run(cx: &Context) -> Result {
     let mut checks = vec![configuration(cx)];
     hooks::check(&mut checks);
+    checks.extend(check_processes());
     let exit = check_database(cx, &mut checks).await;
     let ok = checks.iter().all(|check| check.ok);
     if cx.output.json {
@@ -116,6 +118,13 @@ fn configuration(cx: &Context) -> Check {
             files.join(", ")
         },
     )
+}
+
+/// Reports a system on which the exit of a process cannot be detected.
+fn check_processes() -> Option<Check> {
+    let message = "this system does not show the state of processes: a tool call whose process exits \
+                   is interrupted at its timeout";
+    (!onward_engine::machine::detects_exits()).then(|| Check::passed("processes", message))
 }
 
 /// Checks the database. Returns `Done` if it is usable, even if a check failed.
@@ -160,6 +169,7 @@ async fn check_database(cx: &Context, checks: &mut Vec<Check>) -> Exit {
         let newest = check_plans(&engine, checks).await?;
         checks.push(clock::check(&engine, newest));
         checks.extend(readiness::check(address, &engine).await?);
+        checks.push(versions::check(&engine).await?);
         checks.extend(nodes::check(&engine).await?);
         checks.extend(vector_search::check(&engine).await?);
         check_notifications(cx, &engine, checks).await

@@ -3,9 +3,8 @@
 //! A plan can contain private texts, so only the user may read the file, and it never replaces the
 //! target of a link.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -17,6 +16,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::markdown;
 use crate::output::format;
+use crate::private;
 
 /// Export a plan as JSON for `onward import`, or as Markdown
 #[derive(Args)]
@@ -77,12 +77,7 @@ pub(super) async fn run(args: &Export, cx: &Context) -> Result {
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.onward-{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)?;
+    let mut file = private::new_file().open(&temporary)?;
     let written = file
         .write_all(text.as_bytes())
         .and_then(|()| file.sync_all())

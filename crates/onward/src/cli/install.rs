@@ -132,8 +132,7 @@ fn sanitize_diff(diff: &str) -> String {
 
 /// The directories with the agents' files.
 pub(super) fn home() -> Result<Directories> {
-    let user = std::env::var_os("HOME").map(std::path::PathBuf::from);
-    let user = user.filter(|user| user.is_absolute()).ok_or_else(|| {
+    let user = crate::config::home().ok_or_else(|| {
         Failure::usage(
             "cannot find the home directory: `HOME` is not set",
             "set `HOME` to an absolute path",

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::database::Database;
+use super::signals::Signals;
 use super::{CHECK_LIMITS, Context};
 use crate::exit::Exit;
 use crate::extraction::Extractor;
@@ -54,7 +54,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
         )
     };
     let transport = Stdio::open(close.clone()).map_err(|error| start_failure(&error))?;
-    stop_on_signal(close).map_err(|error| start_failure(&error))?;
+    stop_on_signal(close)?;
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(|error| start_failure(&error))?;
     let tool_set = match args.tools {
@@ -121,13 +121,11 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
 }
 
 /// Stops the server on SIGTERM and SIGINT.
-fn stop_on_signal(close: watch::Sender<bool>) -> std::io::Result<()> {
-    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
-        let (mut signal, close) = (signal(kind)?, close.clone());
-        tokio::spawn(async move {
-            signal.recv().await;
-            close.send_replace(true);
-        });
-    }
+fn stop_on_signal(close: watch::Sender<bool>) -> Result<()> {
+    let mut signals = Signals::new()?;
+    tokio::spawn(async move {
+        signals.first().await;
+        close.send_replace(true);
+    });
     Ok(())
 }

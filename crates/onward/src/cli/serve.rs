@@ -5,9 +5,11 @@
 //! their timeout, flushes queued writes, and exits with 0 (`shutdown.rs`).
 
 use clap::Args;
+use onward_core::Code;
 use serde::Serialize;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 use super::database::Database;
@@ -35,7 +37,13 @@ pub(crate) struct Serve {
     /// Open the dashboard in the browser; with `serve.public_url`, also serve without authentication
     #[arg(long)]
     open: bool,
+    /// Check that the server at the address is ready, then exit; 5 if it is not. For containers
+    #[arg(long, conflicts_with = "open")]
+    check: bool,
 }
+
+/// How long the server may take to respond to `--check`.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 
 #[derive(Serialize)]
 pub(super) struct Ready {
@@ -44,6 +52,9 @@ pub(super) struct Ready {
 
 pub(super) async fn run(args: &Serve, cx: &Context, mcp_endpoint: NewMcpEndpoint) -> Result {
     install_crypto_provider();
+    if args.check {
+        return check_ready(cx.config.serve.bind).await;
+    }
     let telemetry = telemetry::start(cx.output.is_verbose(), cx.output.is_stderr_coloured())?;
     // Before anything has to be cleaned up.
     let stopped = shutdown::handle_signals()?;
@@ -76,6 +87,31 @@ pub(super) async fn run(args: &Serve, cx: &Context, mcp_endpoint: NewMcpEndpoint
     Ok(Exit::Done)
 }
 
+/// Requests `/readyz` of the server that listens on this address.
+async fn check_ready(bind: SocketAddr) -> Result {
+    let loopback = match bind.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    let url = format!("http://{}/readyz", SocketAddr::new(loopback, bind.port()));
+    let failure = |reason: String| {
+        let hint = "see the log of the server, and run `onward doctor`";
+        let message = format!("the server is not ready: {reason}");
+        Failure::new(Exit::Unavailable, Code::Unavailable, message, hint)
+    };
+    let client = reqwest::Client::builder()
+        .timeout(CHECK_TIMEOUT)
+        .no_proxy()
+        .build()
+        .map_err(|error| failure(error.to_string()))?;
+    match client.get(&url).send().await {
+        Ok(response) if response.status().is_success() => Ok(Exit::Done),
+        Ok(response) => Err(failure(format!("`{url}` returned {}", response.status()))),
+        Err(_) => Err(failure(format!("`{url}` does not respond"))),
+    }
+}
+
 /// Sets the default cryptography of TLS, which all users of `rustls` must share. Fails if it is
 /// already set, which is fine.
 pub(super) fn install_crypto_provider() {
@@ -106,6 +142,8 @@ pub(super) async fn bind_listener(bind: SocketAddr) -> Result<(TcpListener, Sock
 fn open(cx: &Context, url: &str) {
     let opener = if cfg!(target_os = "macos") {
         "open"
+    } else if cfg!(windows) {
+        "explorer"
     } else {
         "xdg-open"
     };

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use tokio::runtime::Builder;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::signals::Signals;
 use super::{CHECK_LIMITS, build_runtime};
 use crate::failure::{Failure, Result};
 
@@ -24,7 +24,7 @@ pub(super) fn handle_signals() -> Result<watch::Receiver<bool>> {
 
 fn handle_signals_within(deadline: Duration) -> Result<watch::Receiver<bool>> {
     let runtime = build_runtime(Builder::new_current_thread())?;
-    let signals = {
+    let mut signals = {
         let _context = runtime.enter();
         Signals::new()?
     };
@@ -47,36 +47,6 @@ fn handle_signals_within(deadline: Duration) -> Result<watch::Receiver<bool>> {
             Failure::failed(message, CHECK_LIMITS)
         })?;
     Ok(stopped)
-}
-
-/// A stream of signals of one kind.
-pub(super) fn listen(kind: SignalKind) -> Result<Signal> {
-    signal(kind).map_err(|error| {
-        let message = format!("cannot install a signal handler: {error}");
-        Failure::failed(message, CHECK_LIMITS)
-    })
-}
-
-/// The signals that stop a server.
-pub(super) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    pub(super) fn new() -> Result<Self> {
-        Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-        })
-    }
-
-    pub(super) async fn first(mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -17,12 +17,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use onward_engine::{Changed, Engine};
-use tokio::signal::unix::{Signal, SignalKind};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
 use super::database::Database;
-use super::shutdown::listen;
+use super::signals::Signals;
 use super::{Context, status};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -45,7 +44,8 @@ pub(crate) struct Watch {}
 pub(super) async fn run(cx: &Context) -> Result {
     let database = Database::open(cx).await?;
     let changes = Changes::new(&database.engine);
-    let signals = Signals::new()?;
+    // On the screen, Ctrl-C is a key, not a signal.
+    let signals = Signals::with_hangup()?;
     let on_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if on_terminal && !cx.output.json {
         show_screen(cx, &database, changes, signals).await
@@ -81,7 +81,7 @@ async fn print_changes(
         }
         tokio::select! {
             () = tokio::time::sleep(CHECK_INTERVAL) => {}
-            () = signals.wait() => return Ok(Exit::Done),
+            _ = signals.first() => return Ok(Exit::Done),
         }
     }
 }
@@ -115,7 +115,7 @@ async fn show_screen(
         let key = tokio::select! {
             key = keys.next() => key,
             () = tokio::time::sleep(CHECK_INTERVAL) => Key::None,
-            () = signals.wait() => return Ok(Exit::Done),
+            _ = signals.first() => return Ok(Exit::Done),
         };
         match state.press(key, &view) {
             Action::None => {}
@@ -195,27 +195,5 @@ impl Changes {
             self.refreshed_at = Some(Instant::now());
         }
         Ok(changed)
-    }
-}
-
-/// The signals that end the command. On the screen, Ctrl-C is a key, not a signal.
-struct Signals([Signal; 3]);
-
-impl Signals {
-    fn new() -> Result<Self> {
-        Ok(Self([
-            listen(SignalKind::terminate())?,
-            listen(SignalKind::interrupt())?,
-            listen(SignalKind::hangup())?,
-        ]))
-    }
-
-    async fn wait(&mut self) {
-        let [terminate, interrupt, hangup] = &mut self.0;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            _ = hangup.recv() => {}
-        }
     }
 }

@@ -30,10 +30,17 @@ pub(super) fn default_database() -> Option<PathBuf> {
 
 /// A directory of the user, from the variable or from the default below `HOME`.
 pub(super) fn directory(variable: &str, default: &str) -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(default)))
+    absolute(variable).or_else(|| home().map(|home| home.join(default)))
+}
+
+/// The user's home directory: `HOME`, on Windows also `USERPROFILE`.
+pub(crate) fn home() -> Option<PathBuf> {
+    let user_profile = || cfg!(windows).then(|| absolute("USERPROFILE")).flatten();
+    absolute("HOME").or_else(user_profile)
+}
+
+fn absolute(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
 }

@@ -8,12 +8,9 @@
 //! A trusted file has a record in the user's state directory. The name of the record is the hash of
 //! path and content, so trusting, revoking and checking need no lock.
 
-use std::ffi::OsString;
 use std::fmt;
-use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use onward_core::Code;
@@ -25,14 +22,10 @@ use super::location::{self, PROJECT_FILE};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::format;
+use crate::private;
 
 /// The directory of the records, relative to the user's state directory.
 const RECORDS: &str = "onward/trust";
-/// Write permission of the group, and of all users.
-const GROUP_WRITE: u32 = 0o020;
-const OTHER_WRITE: u32 = 0o002;
-/// Only the owner of a file may replace it in a directory with this bit, such as `/tmp`.
-const STICKY: u32 = 0o1000;
 
 /// The part of the project's file that does not apply.
 pub(crate) struct Ignored {
@@ -45,6 +38,10 @@ pub(crate) struct Ignored {
 /// Why a file does not apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(
+    not(unix),
+    allow(dead_code, reason = "the permissions of other users are not checked")
+)]
 pub(crate) enum Reason {
     /// The user has not trusted this content at this path.
     NotTrusted,
@@ -103,24 +100,64 @@ pub(super) fn read_project_file(path: &Path) -> Result<(Option<File>, Option<Ign
 fn unsafe_location(path: &Path) -> Option<Reason> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let places = [Some(target.as_path()), target.parent(), path.parent()];
-    places.into_iter().flatten().find_map(|place| {
-        let metadata = fs::metadata(place).ok()?;
-        unsafe_permissions(&metadata, rustix::process::geteuid().as_raw())
-    })
+    places
+        .into_iter()
+        .flatten()
+        .find_map(permissions::unsafe_place)
 }
 
-fn unsafe_permissions(metadata: &Metadata, user: u32) -> Option<Reason> {
-    let mode = metadata.mode();
-    // A group with the id of the user is the user's private group.
-    let is_group_shared = mode & GROUP_WRITE != 0 && metadata.gid() != user;
-    let is_shared = is_group_shared || mode & OTHER_WRITE != 0;
-    let is_sticky = metadata.is_dir() && mode & STICKY != 0;
-    // Root can change every file anyway.
-    if metadata.uid() != user && metadata.uid() != 0 {
-        Some(Reason::OtherOwner)
-    } else if is_shared && !is_sticky {
-        Some(Reason::WritableByOthers)
-    } else {
+/// The path that a record contains.
+#[cfg(unix)]
+fn decode_path(bytes: Vec<u8>) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt as _;
+    std::ffi::OsString::from_vec(bytes).into()
+}
+
+#[cfg(not(unix))]
+fn decode_path(bytes: Vec<u8>) -> PathBuf {
+    String::from_utf8_lossy(&bytes).into_owned().into()
+}
+
+#[cfg(unix)]
+mod permissions {
+    use std::fs::{self, Metadata};
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+
+    use super::Reason;
+
+    /// Write permission of the group, and of all users.
+    const GROUP_WRITE: u32 = 0o020;
+    const OTHER_WRITE: u32 = 0o002;
+    /// Only the owner of a file may replace it in a directory with this bit, such as `/tmp`.
+    const STICKY: u32 = 0o1000;
+
+    pub(super) fn unsafe_place(place: &Path) -> Option<Reason> {
+        let metadata = fs::metadata(place).ok()?;
+        unsafe_permissions(&metadata, rustix::process::geteuid().as_raw())
+    }
+
+    fn unsafe_permissions(metadata: &Metadata, user: u32) -> Option<Reason> {
+        let mode = metadata.mode();
+        // A group with the id of the user is the user's private group.
+        let is_group_shared = mode & GROUP_WRITE != 0 && metadata.gid() != user;
+        let is_shared = is_group_shared || mode & OTHER_WRITE != 0;
+        let is_sticky = metadata.is_dir() && mode & STICKY != 0;
+        // Root can change every file anyway.
+        if metadata.uid() != user && metadata.uid() != 0 {
+            Some(Reason::OtherOwner)
+        } else if is_shared && !is_sticky {
+            Some(Reason::WritableByOthers)
+        } else {
+            None
+        }
+    }
+}
+
+/// Windows: the permissions of other users are not checked, so that only the user's trust decides.
+#[cfg(not(unix))]
+mod permissions {
+    pub(super) fn unsafe_place(_: &std::path::Path) -> Option<super::Reason> {
         None
     }
 }
@@ -168,18 +205,10 @@ pub(crate) fn trust(path: Option<&Path>) -> Result<(PathBuf, Vec<&'static str>)>
     let folder = records_directory()?;
     let write = || {
         remove_records(&folder, &path)?;
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)?;
+        private::new_directory().recursive(true).create(&folder)?;
         let record = folder.join(record_name(&path, &text));
-        let mut options = OpenOptions::new();
-        let mut record = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(record)?;
-        record.write_all(path.as_os_str().as_bytes())
+        let mut record = private::new_file().open(record)?;
+        record.write_all(path.as_os_str().as_encoded_bytes())
     };
     write().map_err(|error| cannot_change(&folder, &error))?;
     Ok((path, keys))
@@ -261,7 +290,7 @@ fn is_trusted(path: &Path, text: &str) -> bool {
 
 fn record_name(path: &Path, text: &str) -> String {
     let mut hash = Sha256::new();
-    hash.update(path.as_os_str().as_bytes());
+    hash.update(path.as_os_str().as_encoded_bytes());
     hash.update([0]);
     hash.update(text.as_bytes());
     let bytes = hash.finalize();
@@ -286,8 +315,8 @@ fn records(folder: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
     };
     let record = |entry: io::Result<fs::DirEntry>| {
         let record = entry?.path();
-        let path = OsString::from_vec(fs::read(&record)?);
-        Ok((record, PathBuf::from(path)))
+        let path = decode_path(fs::read(&record)?);
+        Ok((record, path))
     };
     entries.map(record).collect()
 }

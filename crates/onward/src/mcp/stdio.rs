@@ -9,7 +9,22 @@
 //! broken pipe and a termination signal have the same effect: running calls complete, their
 //! responses are written, and [`Stdio`] returns no more messages.
 
+#[cfg(unix)]
 mod pipes;
+/// Other systems use threads for all kinds of streams.
+#[cfg(not(unix))]
+mod pipes {
+    pub(super) type Input = tokio::io::Empty;
+    pub(super) type Output = tokio::io::Sink;
+
+    pub(super) fn input() -> Option<Input> {
+        None
+    }
+
+    pub(super) fn output() -> Option<Output> {
+        None
+    }
+}
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, Write};

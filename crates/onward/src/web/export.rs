@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -15,6 +14,7 @@ use onward_engine::Caller;
 use super::Site;
 use super::cookies::hex;
 use super::problem::Problem;
+use crate::private;
 
 /// Bytes that are read from the file at a time.
 const CHUNK: usize = 64 * 1024;
@@ -54,12 +54,7 @@ fn temporary_file() -> std::io::Result<File> {
     let mut name = [0; 16];
     getrandom::fill(&mut name)?;
     let path = std::env::temp_dir().join(format!("onward-export-{}", hex(&name)));
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)?;
+    let file = private::new_file().read(true).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
 }

@@ -17,14 +17,54 @@ fn onward(args: &[&str]) -> Run {
 }
 
 #[test]
-fn prints_the_version_of_the_package() {
+fn prints_the_version_the_commit_and_the_build() {
     let run = onward(&["--version"]);
-    assert_eq!(
-        run.stdout,
-        concat!("onward ", env!("CARGO_PKG_VERSION"), "\n")
-    );
+    let prefix = concat!("onward ", env!("CARGO_PKG_VERSION"), " (");
+    let details = run.stdout.strip_prefix(prefix);
+    let details = details.and_then(|rest| rest.strip_suffix(")\n"));
+    let (commit, build) = details
+        .and_then(|rest| rest.split_once(", "))
+        .expect("commit and build");
+    let is_hash = commit.len() == 12 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // A build without optimization does not read the commit, so that a commit does not rebuild it.
+    assert!(is_hash || commit == "unknown commit", "{}", run.stdout);
+    let (profile, target) = build.split_once(' ').expect("profile and target");
+    assert!(["debug", "release", "dist"].contains(&profile), "{build}");
+    assert!(target.contains(std::env::consts::ARCH), "{build}");
     assert_eq!(run.stderr, "");
     assert_eq!(run.code, Some(0));
+    assert_eq!(onward(&["-V"]).stdout, run.stdout);
+}
+
+#[test]
+fn writes_a_man_page_for_each_command() {
+    let dir = onward_testbed::TestDir::new("man");
+    let pages = dir.path().join("man1");
+    let run = onward(&["man", pages.to_str().expect("a UTF-8 path")]);
+    assert_eq!((run.stdout.as_str(), run.code), ("", Some(0)));
+    let page = |name: &str| std::fs::read_to_string(pages.join(name));
+    for name in [
+        "onward.1",
+        "onward-serve.1",
+        "onward-plan.1",
+        "onward-plan-show.1",
+    ] {
+        let text = page(name).expect("the page exists");
+        assert!(text.contains(".SH NAME"), "{name}");
+    }
+    let main = page("onward.1").expect("the page exists");
+    assert!(main.contains(concat!("v", env!("CARGO_PKG_VERSION"))));
+    let run = onward(&["man", "/dev/null/pages"]);
+    assert_eq!((run.stdout.as_str(), run.code), ("", Some(1)));
+}
+
+#[test]
+fn completes_commands_in_each_shell() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let run = onward(&["completions", shell]);
+        assert_eq!(run.code, Some(0), "{shell}: {}", run.stderr);
+        assert!(run.stdout.contains("doctor"), "{shell}");
+    }
 }
 
 #[test]

@@ -125,6 +125,33 @@ fn doctor_finds_a_file_that_other_users_can_read() {
 }
 
 #[test]
+fn doctor_reports_another_version_that_uses_the_database() {
+    let fixture = Fixture::empty("versions").with_plans();
+    let path = fixture.dir.join("onward.db-version-9.9.9");
+    let other = std::fs::File::create_new(&path).expect("the file is new");
+    assert_eq!(
+        exit_code(&fixture, "chmod 600 onward.db-version-9.9.9"),
+        Some(0)
+    );
+    other.lock_shared().expect("the file is locked");
+    let (failed, code) = failed_checks(&fixture, "onward doctor");
+    let [[check, message, _]] = &failed[..] else {
+        panic!("expected one failed check, got {failed:?}");
+    };
+    assert_eq!(check, "versions");
+    assert!(
+        message.contains("9.9.9") && message.contains(env!("CARGO_PKG_VERSION")),
+        "{message}"
+    );
+    assert_eq!(code, Some(1));
+    drop(other);
+    assert_eq!(
+        failed_checks(&fixture, "onward doctor"),
+        (Vec::new(), Some(0))
+    );
+}
+
+#[test]
 fn rejects_an_ambiguous_prefix() {
     let fixture = Fixture::empty("ambiguous").with_plans();
     // A plan has steps with adjacent ids.

@@ -217,3 +217,20 @@ fn the_list_contains_the_words_that_agents_search_for() {
         }
     }
 }
+
+#[test]
+fn the_server_and_every_tool_have_an_icon() {
+    let dir = program();
+    let mut client = Client::start(&dir, Era::Stateless);
+    let tools = client.tools();
+    assert!(!tools.is_empty());
+    let uri = tools[0]["icons"][0]["src"].as_str().expect("a URI");
+    assert!(uri.starts_with("data:image/svg+xml;base64,"), "{uri}");
+    for tool in &tools {
+        assert_eq!(tool["icons"][0]["src"], uri, "{}", tool["name"]);
+    }
+    let discovered = client.request("server/discover", json!({}));
+    let text = discovered.to_string();
+    assert!(text.contains(uri), "{text}");
+    assert!(text.contains("\"websiteUrl\":\"https://"), "{text}");
+}

@@ -143,6 +143,26 @@ async fn reports_a_missing_synchronous_standby() {
 }
 
 #[tokio::test]
+async fn the_check_of_a_server_exits_with_its_readiness() {
+    let check = |bind: &str| {
+        let run = Command::new(env!("CARGO_BIN_EXE_onward"))
+            .args(["serve", "--check", "--bind", bind])
+            .output()
+            .expect("the binary starts");
+        assert_eq!(run.stdout, b"");
+        run.status.code()
+    };
+    let server = program("check").serve();
+    wait_for_readiness(&server, true).await;
+    let address = server.url.trim_start_matches("http://").to_owned();
+    assert_eq!(check(&address), Some(0));
+    let everywhere = address.replace("127.0.0.1", "0.0.0.0");
+    assert_eq!(check(&everywhere), Some(0));
+    drop(server);
+    assert_eq!(check(&address), Some(5));
+}
+
+#[tokio::test]
 async fn a_server_with_a_read_only_database_is_not_ready() {
     let cluster = Cluster::start();
     let server = program("read-only")

@@ -13,6 +13,7 @@
 mod docs;
 mod hygiene;
 mod imports;
+mod packaging;
 mod scripts;
 mod sources;
 mod tree;

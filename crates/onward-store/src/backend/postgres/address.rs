@@ -24,6 +24,10 @@ use super::tls::{self, Tls};
 use super::{error, listen};
 use crate::error::Error;
 
+/// Name of a connection: this prefix and the version of the program, unless the address has another
+/// name.
+pub(super) const APPLICATION: &str = "onward ";
+
 /// Location of a server, and how to connect to it.
 #[derive(Clone)]
 pub(super) struct Address {
@@ -64,7 +68,7 @@ impl Address {
             .parse()
             .map_err(|why: tokio_postgres::Error| error::address(&shown, error::in_full(&why)))?;
         if config.get_application_name().is_none() {
-            config.application_name("onward");
+            config.application_name(format!("{APPLICATION}{}", env!("CARGO_PKG_VERSION")));
         }
         let given = config.get_options().unwrap_or_default();
         let Some(given) = session::parse_options(given) else {

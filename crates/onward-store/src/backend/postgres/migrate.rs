@@ -12,7 +12,7 @@ use super::error;
 use crate::error::Error;
 
 /// All migrations, in order; the first one creates version 1.
-const STEPS: [&str; 1] = [include_str!("../../../migrations/postgres/0001_schema.sql")];
+pub(super) const STEPS: [&str; 1] = [include_str!("../../../migrations/postgres/0001_schema.sql")];
 
 /// Version that this program requires.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -77,8 +77,19 @@ pub(super) async fn migrate(
     schemas: &str,
     allowed: bool,
 ) -> Result<(), Error> {
+    migrate_with(&STEPS, client, address, schemas, allowed).await
+}
+
+/// [`migrate`] with the migrations of another version of this program, for tests.
+pub(super) async fn migrate_with(
+    all: &[&str],
+    client: &Client,
+    address: &Address,
+    schemas: &str,
+    allowed: bool,
+) -> Result<(), Error> {
     let found = version(client).await?;
-    let known = VERSION;
+    let known = i64::try_from(all.len()).unwrap_or(i64::MAX);
     if found > known {
         return Err(Error::Newer { found, known });
     }
@@ -87,12 +98,12 @@ pub(super) async fn migrate(
             return Err(Error::Older { found, known });
         }
         // After an error the caller drops the connection, and with it the open transaction.
-        steps(client, &address.shown, schemas).await?;
+        steps(all, client, &address.shown, schemas).await?;
     }
     check_role(client, &address.shown).await
 }
 
-async fn steps(client: &Client, address: &str, schemas: &str) -> Result<(), Error> {
+async fn steps(all: &[&str], client: &Client, address: &str, schemas: &str) -> Result<(), Error> {
     let failed = |why: tokio_postgres::Error| match why.as_db_error() {
         // A missing privilege; the message names it, and the hint states the fix.
         Some(db_error) if db_error.code().code() == "42501" => {
@@ -116,11 +127,11 @@ async fn steps(client: &Client, address: &str, schemas: &str) -> Result<(), Erro
         .await
         .map_err(failed)?;
     let found = version(client).await?;
-    let known = VERSION;
+    let known = i64::try_from(all.len()).unwrap_or(i64::MAX);
     if found > known {
         return Err(Error::Newer { found, known });
     }
-    for (step, version) in STEPS.iter().zip(1i64..).filter(|(_, to)| *to > found) {
+    for (step, version) in all.iter().zip(1i64..).filter(|(_, to)| *to > found) {
         client.batch_execute(step).await.map_err(failed)?;
         client
             .execute(

@@ -158,6 +158,23 @@ impl Postgres {
         distribute::inspect(&self.0.address).await
     }
 
+    /// Versions of the programs that are connected to the database, sorted.
+    pub(crate) async fn versions(&self) -> Result<Vec<String>, Error> {
+        const CONNECTED: &str = "SELECT DISTINCT substr(application_name, length($1) + 1) \
+            FROM pg_stat_activity \
+            WHERE datname = current_database() AND starts_with(application_name, $1) ORDER BY 1";
+        let failed = |why: tokio_postgres::Error| error::of_statement(&why, "versions");
+        let connection = self.0.address.open_long_lived().await?;
+        let rows = connection
+            .client
+            .query(CONNECTED, &[&address::APPLICATION])
+            .await
+            .map_err(failed)?;
+        rows.iter()
+            .map(|row| row.try_get(0).map_err(failed))
+            .collect()
+    }
+
     /// State of pgvector on the server.
     pub(crate) async fn pgvector(&self) -> Result<Pgvector, Error> {
         near_index::inspect(&self.0.address).await

@@ -14,35 +14,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error;
+use super::file_id::{ChangeTime, FileId, inspect, read_exact_at};
 use super::paths::{companion, log_size};
 use crate::error::Error;
-
-/// Identity of a file, independent of its path. An inode number is not reused while the file is
-/// open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct FileId {
-    device: u64,
-    inode: u64,
-}
-
-impl FileId {
-    pub(super) fn new(file: &fs::Metadata) -> Self {
-        Self {
-            device: file.dev(),
-            inode: file.ino(),
-        }
-    }
-
-    /// The file at a path; `None` if there is none.
-    pub(super) fn at(path: &Path) -> Option<Self> {
-        fs::metadata(path).ok().map(|file| Self::new(&file))
-    }
-}
 
 /// Open files of this process, with the number of their handles. Closing any descriptor of a file
 /// releases all POSIX locks of the process on it, including those of SQLite, so all handles share
@@ -58,21 +36,18 @@ struct Handle {
 impl Handle {
     fn open(path: &Path) -> Result<Self, Error> {
         let failed = |why| error::unreachable(why, path);
-        let found = fs::metadata(path).map_err(failed)?;
-        if !found.is_file() {
+        if !fs::metadata(path).map_err(failed)?.is_file() {
             return Err(error::unreachable("not a regular file", path));
         }
+        let (id, _) = inspect(path).map_err(failed)?;
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((file, handles)) = open.get_mut(&FileId::new(&found)) {
+        if let Some((file, handles)) = open.get_mut(&id) {
             *handles += 1;
             let file = Arc::clone(file);
-            return Ok(Self {
-                id: FileId::new(&found),
-                file,
-            });
+            return Ok(Self { id, file });
         }
         let file = Arc::new(fs::File::open(path).map_err(failed)?);
-        let id = FileId::new(&file.metadata().map_err(failed)?);
+        let id = FileId::new(&file).map_err(failed)?;
         open.insert(id, (Arc::clone(&file), 1));
         Ok(Self { id, file })
     }
@@ -89,7 +64,7 @@ impl Handle {
     /// Read and write version of the file format; `None` if the file is empty.
     fn journal_version(&self) -> Option<[u8; 2]> {
         let mut version = [0; 2];
-        let read = self.file.read_exact_at(&mut version, 18);
+        let read = read_exact_at(&self.file, &mut version, 18);
         read.ok().map(|()| version)
     }
 }
@@ -114,7 +89,7 @@ pub(super) struct OpenFile {
     log: Option<FileId>,
     /// Time of the last change at which the header was checked. In WAL mode only a checkpoint
     /// changes the file.
-    checked: Option<(i64, i64)>,
+    checked: Option<ChangeTime>,
 }
 
 impl OpenFile {
@@ -138,14 +113,13 @@ impl OpenFile {
     }
 
     fn check(&mut self, given: &Path) -> Result<(), Loss> {
-        let file = fs::metadata(given).map_err(|_| Loss::Deleted)?;
-        if FileId::new(&file) != self.handle.id {
+        let (id, changed) = inspect(given).map_err(|_| Loss::Deleted)?;
+        if id != self.handle.id {
             return Err(Loss::Replaced);
         }
         if self.log.is_some() && FileId::at(&companion(&self.path, "-wal")) != self.log {
             return Err(Loss::Log);
         }
-        let changed = (file.mtime(), file.mtime_nsec());
         if self.checked != Some(changed) {
             if !self.handle.in_wal_mode() {
                 return Err(Loss::Overwritten);

@@ -8,7 +8,7 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use super::file_watch::FileId;
+use super::file_id::FileId;
 use super::lock_file;
 use super::paths::companion;
 use crate::backend::Leader;
@@ -27,7 +27,7 @@ impl Leader for Locked {
 
     fn is_lost(&self) -> bool {
         // Another process would create a deleted file again, and lock that one.
-        let locked = self.file.metadata().map(|file| FileId::new(&file));
+        let locked = FileId::new(&self.file);
         locked.ok() != FileId::at(&self.path)
     }
 }

@@ -10,6 +10,7 @@ pub(super) fn open(path: &Path) -> io::Result<fs::File> {
     check(path)?;
     let mut options = fs::File::options();
     options.create(true).append(true);
+    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }

@@ -6,13 +6,42 @@ use std::path::{Path, PathBuf};
 use super::error;
 use crate::error::Error;
 
+/// Between the path of a database and a version of this program, in the name of the file that
+/// announces the version (`presence`).
+pub(super) const VERSION_SUFFIX: &str = "-version-";
+
 /// The files of a database: the database itself, its write-ahead log, and the files of locks. Not all
 /// of them exist at all times.
 pub(crate) fn files(database: &Path) -> Vec<PathBuf> {
     let resolved = resolve(database, false).unwrap_or_else(|_| database.to_owned());
+    let versions = version_files(&resolved);
     ["", "-wal", "-shm", "-queue", "-sweep", "-embed"]
         .into_iter()
         .map(|suffix| companion(&resolved, suffix))
+        .chain(versions.into_iter().map(|(path, _)| path))
+        .collect()
+}
+
+/// The files of all versions that have used the database, with the versions.
+pub(super) fn version_files(database: &Path) -> Vec<(PathBuf, String)> {
+    let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else {
+        return Vec::new();
+    };
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let prefix = format!("{}{VERSION_SUFFIX}", name.to_string_lossy());
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let version = name.to_str()?.strip_prefix(&prefix)?;
+            Some((entry.path(), version.to_owned()))
+        })
         .collect()
 }
 
@@ -33,6 +62,7 @@ pub(super) fn companion(database: &Path, suffix: &str) -> PathBuf {
 pub(super) fn create(path: &Path) -> Result<(), Error> {
     let mut options = fs::OpenOptions::new();
     options.create_new(true).write(true);
+    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
         Err(why) if why.kind() != std::io::ErrorKind::AlreadyExists => {

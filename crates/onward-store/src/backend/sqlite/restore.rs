@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::file::File;
-use super::file_watch::{FileId, OpenFile};
+use super::file_id::FileId;
+use super::file_watch::OpenFile;
 use super::paths::{companion, resolve};
 use super::{backup, busy, error, lock_file, migrate, write_queue};
 use crate::error::Error;
@@ -144,6 +145,10 @@ fn empty_log(path: &Path) -> Result<(), Error> {
 }
 
 fn sync_directory(path: &Path) -> Result<(), Error> {
+    // Windows cannot open a directory as a file, and its file system has a journal.
+    if cfg!(windows) {
+        return Ok(());
+    }
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         Some(_) | None => Path::new("."),

@@ -99,7 +99,7 @@ fn open(path: PathBuf, exists: bool, migrates: bool) -> Result<(File, OpenFile),
     migrate::check_application(&file, &open.path, exists)?;
     file.prepare_to_write(&open.path)?;
     if migrates {
-        migrate::migrate(&file)?;
+        migrate::migrate(&file, &open.path)?;
     } else {
         let (found, known) = (migrate::version(&file)?, migrate::VERSION);
         if found < known {

@@ -7,6 +7,7 @@
 use std::process::{Child, Command};
 use std::time::Duration;
 
+use onward_engine::machine::detects_exits;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, RUN_AGAIN, run_hook};
@@ -285,6 +286,14 @@ impl<'a> Scenario<'a> {
         narrator
             .chapter(5, "A dead tool call is interrupted")
             .await?;
+        if !detects_exits() {
+            return narrator
+                .explain(
+                    "Skipped: this system does not show the state of processes, so Onward interrupts a \
+                     dead call only at its timeout.",
+                )
+                .await;
+        }
         let tool = ToolProcess::start()?;
         let call = json!({
             "agent": "claude-code",

@@ -2,13 +2,12 @@
 //! that the user's configuration has no effect.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::failure::{Failure, Result};
+use crate::private;
 
 /// The interval of checks whether the server is running.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -50,10 +49,11 @@ impl Server {
         let mut serve = onward(&directory.path)?;
         serve
             .args(["serve", "--bind", "127.0.0.1:0"])
-            // Ctrl-C reaches only the demo, which then kills the server.
-            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
+        // Ctrl-C reaches only the demo, which then kills the server.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut serve, 0);
         if !is_verbose {
             serve.stderr(Stdio::null());
         }
@@ -107,7 +107,7 @@ impl TempDir {
     fn create(keep: bool) -> Result<Self> {
         let name = format!("onward-demo-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let created = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        let created = private::new_directory().create(&path);
         created.map_err(|error| {
             Failure::failed(
                 format!("cannot create the directory `{}`: {error}", path.display()),
@@ -128,7 +128,7 @@ fn onward(directory: &Path) -> Result<Command> {
     let program = std::env::current_exe().map_err(|error| failure(&error.to_string()))?;
     let mut command = Command::new(program);
     command.env_clear().current_dir(directory);
-    for kept in ["PATH", "TMPDIR", "USER", "LANG"] {
+    for kept in ["PATH", "TMPDIR", "TEMP", "USER", "LANG", "SystemRoot"] {
         if let Some(value) = std::env::var_os(kept) {
             command.env(kept, value);
         }

@@ -4,6 +4,7 @@ use onward_testbed::psql;
 
 use super::merge::OnLostRace;
 use super::*;
+use crate::backend::postgres::address::Address;
 use crate::backend::postgres::message::Messages;
 use crate::query::{ALL, Dialect};
 
@@ -71,6 +72,49 @@ async fn rejects_a_schema_of_another_version() {
         Postgres::schema(&url).await.unwrap(),
         (99, migrate::VERSION)
     );
+}
+
+/// A migration that follows the latest one.
+const NEXT: &str = "CREATE TABLE next (tenant_id text PRIMARY KEY)";
+
+/// Migrates with the steps of a program that is one version newer.
+async fn migrate_to_next(url: &str) -> Result<(), Error> {
+    let steps: Vec<&str> = migrate::STEPS.into_iter().chain([NEXT]).collect();
+    let address = Address::parse(url)?;
+    let connection = address.open_long_lived().await?;
+    let schemas = migrate::check_server(&connection.client, &address.shown).await?;
+    migrate::migrate_with(&steps, &connection.client, &address, &schemas, true).await
+}
+
+#[tokio::test]
+async fn a_newer_program_migrates_and_an_older_one_rejects_the_result() {
+    let url = Cluster::shared().database();
+    let (postgres, _) = open(&url).await;
+    put(&postgres, "a", "one").await.unwrap();
+    migrate_to_next(&url).await.unwrap();
+    migrate_to_next(&url).await.unwrap();
+    let latest = migrate::VERSION;
+    assert_eq!(Postgres::schema(&url).await.unwrap(), (latest + 1, latest));
+    let count = psql(&url, "SELECT count(*) FROM idempotency_keys");
+    assert_eq!(count.unwrap().trim(), "1");
+    let (watchers, _) = broadcast::channel(1);
+    let rejected = Postgres::connect(&url, None, true, true, watchers).await;
+    let Err(Error::Newer { found, known }) = rejected.map(|_| ()) else {
+        panic!("the newer schema was accepted")
+    };
+    assert_eq!((found, known), (latest + 1, latest));
+}
+
+#[tokio::test]
+async fn lists_the_versions_of_connected_programs() {
+    let url = Cluster::shared().database();
+    let (postgres, _) = open(&url).await;
+    let own = env!("CARGO_PKG_VERSION");
+    assert_eq!(postgres.versions().await.unwrap(), [own]);
+    let other = Address::parse(&format!("{url}?application_name=onward%209.9.9")).unwrap();
+    let connection = other.open_long_lived().await.unwrap();
+    assert_eq!(postgres.versions().await.unwrap(), [own, "9.9.9"]);
+    drop(connection);
 }
 
 #[tokio::test]
