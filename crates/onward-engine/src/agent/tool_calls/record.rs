@@ -6,7 +6,7 @@ use onward_core::call::{
     Call, CallPolicy, CallStatus, CallTransition, IllegalCallTransition, Limit, Owner, stale_at,
 };
 use onward_core::role::Permission;
-use onward_core::secret::mask;
+use onward_core::secret;
 use onward_core::transition::Due;
 use onward_store::{CallKey, CallRecord, Session, Sessions, ToolCalls, Tx};
 use serde_json::Value;
@@ -28,8 +28,6 @@ pub const POLICY: CallPolicy = CallPolicy {
 
 /// Maximum length of a preview, in characters.
 const PREVIEW_CHARS: usize = 200;
-/// Prefix of a text that is searched for secrets; longer than a preview.
-const MASKED_BYTES: usize = 2_000;
 /// Maximum length of an id or tool name. Models may produce arbitrary values.
 const MAX_NAME_CHARS: usize = 200;
 
@@ -260,25 +258,10 @@ fn input_line(input: &Value) -> String {
     }
 }
 
-/// The start of a text on one line, with secrets masked. Masks before truncating: half a secret is
-/// still sensitive.
+/// The beginning of a text on one line, with secrets masked.
 fn preview(text: &str) -> String {
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if line.len() > MASKED_BYTES {
-            break;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    let mut line = mask(&line);
+    let mut line = secret::preview(text, PREVIEW_CHARS);
     sanitize::text(&mut line);
-    if let Some((end, _)) = line.char_indices().nth(PREVIEW_CHARS) {
-        line.truncate(end);
-        line.push('…');
-    }
     line
 }
 
