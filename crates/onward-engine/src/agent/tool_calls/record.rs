@@ -1,9 +1,13 @@
 //! Records calls and their state changes, each with timestamps, a preview of its texts and the sweep's
 //! next check.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use onward_core::Timestamp;
 use onward_core::call::{
-    Call, CallPolicy, CallStatus, CallTransition, IllegalCallTransition, Limit, Owner, stale_at,
+    Call, CallPolicy, CallStatus, CallTimeouts, CallTransition, IllegalCallTransition, Limit,
+    Owner, message, stale_at,
 };
 use onward_core::role::Permission;
 use onward_core::secret;
@@ -12,6 +16,7 @@ use onward_store::{CallKey, CallRecord, Session, Sessions, ToolCalls, Tx};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::hooks::CallRef;
 use crate::agent::activity;
 use crate::agent::observed::HookSource;
 use crate::caller::Caller;
@@ -42,6 +47,8 @@ pub struct NewCall {
     pub input: Value,
     /// The timeout of this call.
     pub limit: Limit,
+    /// The grace period after the timeout, if it is not the default.
+    pub grace: Option<Duration>,
     /// The process that runs the tool. If unknown, only the timeout applies.
     pub owner: Option<Owner>,
     /// Number of the model response that contains the call. `None` if the response has no other
@@ -50,10 +57,17 @@ pub struct NewCall {
 }
 
 impl NewCall {
-    /// A call reported by a hook or the proxy; its timeout is derived from the tool and its input.
+    /// A call of an unknown agent; its timeout is derived from the tool and its input.
     pub fn from_hook(id: Option<String>, tool: String, input: Value, owner: Option<Owner>) -> Self {
+        let call = CallRef { id, tool, input };
+        Self::new(&CallTimeouts::default(), "", call, owner)
+    }
+
+    fn new(timeouts: &CallTimeouts, agent: &str, call: CallRef, owner: Option<Owner>) -> Self {
+        let CallRef { id, tool, input } = call;
         Self {
-            limit: Limit::for_call(&tool, &input),
+            limit: timeouts.limit(agent, &tool, &input),
+            grace: timeouts.grace,
             id,
             tool,
             input,
@@ -109,6 +123,17 @@ impl Change {
 }
 
 impl Engine {
+    /// Sets the configured timeouts of tool calls.
+    pub fn with_call_timeouts(mut self, timeouts: CallTimeouts) -> Self {
+        self.call_timeouts = Arc::new(timeouts);
+        self
+    }
+
+    /// A call of an agent, with the timeout that applies to it.
+    pub fn new_call(&self, agent: &str, call: CallRef, owner: Option<Owner>) -> NewCall {
+        NewCall::new(&self.call_timeouts, agent, call, owner)
+    }
+
     /// Records a state change of a call. The result of an interrupted call is stored next to its
     /// synthetic result.
     pub async fn change_call(
@@ -198,7 +223,10 @@ pub(crate) async fn record(
         tool,
         input_digest: digest(&call.input),
         input: preview(&input_line(&call.input)),
-        call: Call::requested(call.limit, call.owner),
+        call: Call {
+            grace: call.grace,
+            ..Call::requested(call.limit, call.owner)
+        },
         requested_at: now,
         asked_at: None,
         started_at: None,
@@ -229,6 +257,15 @@ pub(super) fn apply(record: &mut CallRecord, change: Change, now: Timestamp) -> 
         record.last_progress_at = run.last_progress_at;
     }
     Ok(())
+}
+
+/// Completes a call that the agent has answered while its tool continues in the background.
+pub(super) fn complete_in_background(record: &mut CallRecord, now: Timestamp) -> Result<(), Error> {
+    apply(
+        record,
+        Change::Complete(message::IN_BACKGROUND.to_owned()),
+        now,
+    )
 }
 
 impl From<IllegalCallTransition> for Error {
