@@ -14,7 +14,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::stream;
 use onward_core::transcript::Api;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::codec::{EventContent, ModelResponse, codec};
@@ -83,7 +83,9 @@ impl TextOnlyExchange {
             return self.stream_text(Response::new(()), None);
         }
         self.proxy.monitor.end_turn(&self.conversation);
-        self.final_body(Value::Null, Response::new(()))
+        let response = ModelResponse::placeholder();
+        let body = json!({ "id": response.id, "model": response.model });
+        self.final_body(body, Response::new(()))
     }
 
     /// A streamed response with the text of the second response, or the final message.
@@ -266,6 +268,7 @@ impl TextOnlyExchange {
             while let Some(event) = events.next_event() {
                 match event.apply(self.api, &mut response) {
                     EventContent::Text(text) => {
+                        writer.adopt_identity(&response);
                         send_chunk(sender, writer.write(&text).into_bytes()).await;
                     }
                     EventContent::ToolCall => return false,
@@ -299,6 +302,15 @@ struct TextWriter {
 }
 
 impl TextWriter {
+    /// Writes as the response with this identity, unless another one has started.
+    fn adopt_identity(&mut self, response: &ModelResponse) {
+        if !self.started && !self.response.started {
+            self.response.id.clone_from(&response.id);
+            self.response.model.clone_from(&response.model);
+            self.response.created.clone_from(&response.created);
+        }
+    }
+
     fn write(&mut self, text: &str) -> String {
         let mut out = String::new();
         if !std::mem::replace(&mut self.started, true) {

@@ -137,7 +137,7 @@ fn writes_the_configuration_of_kimi() {
     );
     let config: toml::Table = home.read(".kimi-code/config.toml").parse().unwrap();
     let hooks = config["hooks"].as_array().unwrap();
-    assert_eq!(hooks.len(), 10);
+    assert_eq!(hooks.len(), 11);
     for table in hooks {
         let table = table.as_table().unwrap();
         let keys: Vec<&str> = table.keys().map(String::as_str).collect();
