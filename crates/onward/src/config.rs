@@ -271,7 +271,7 @@ mod tests {
             };
             let is_harmless = matches!(
                 kind,
-                Kind::Text | Kind::Number(..) | Kind::Boolean | Kind::Choice(_)
+                Kind::Text | Kind::Number(..) | Kind::Boolean | Kind::Choice(_) | Kind::ToolTimeout
             );
             let is_switch = key.table.switch == Some(key.path);
             let requires_trust = key.requires.is_some() || is_switch || !is_harmless;
