@@ -30,6 +30,9 @@ pub const MASK: &str = "[secret]";
 /// secret at the end of a preview is seen as a whole.
 const PREVIEW_WINDOW: usize = 4096;
 
+/// Length of a word that shows its format, in bytes.
+const LONG_WORD: usize = 256;
+
 /// The text with its secrets masked.
 pub fn mask(text: &str) -> String {
     let mut spans = Vec::new();
@@ -72,8 +75,9 @@ fn beginning(text: &str, bytes: usize) -> &str {
         return text;
     }
     let window = &text[..text.floor_char_boundary(bytes)];
-    // A word that is cut may be a secret that its beginning does not show.
+    // A word that is cut may be a secret that its beginning does not show, unless that is long.
     let end = window.rfind(char::is_whitespace);
+    let end = end.filter(|end| window.len() - end < LONG_WORD);
     end.map_or(window, |end| &window[..end])
 }
 

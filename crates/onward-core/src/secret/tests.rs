@@ -359,6 +359,11 @@ fn previews_are_one_line_of_bounded_length() {
     assert_eq!(preview("äöü", 3), "äöü");
     let long = format!("{} password=hunter2", "x".repeat(10_000));
     assert_eq!(preview(&long, 5), "xxxxx…");
+    let long = format!("make {}", "x".repeat(10_000));
+    assert_eq!(preview(&long, 8), "make xxx…");
+    // A word at the end of the window is not shown in part.
+    let cut = format!("a {} sk-{}", " ".repeat(4_080), "0".repeat(40));
+    assert_eq!(preview(&cut, 200), "a");
 }
 
 #[test]
