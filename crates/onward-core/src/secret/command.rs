@@ -150,10 +150,7 @@ fn words(text: &str, line: Range<usize>) -> Vec<Range<usize>> {
     let mut words = Vec::new();
     let mut at = line.start;
     let is_between = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']' | '{' | '}' | '\\');
-    loop {
-        let Some(found) = text[at..line.end].find(|c| !is_between(c)) else {
-            break;
-        };
+    while let Some(found) = text[at..line.end].find(|c| !is_between(c)) {
         let masked = text[at..line.end]
             .find(MASK)
             .filter(|masked| *masked < found);

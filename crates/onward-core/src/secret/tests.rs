@@ -334,6 +334,7 @@ fn keeps_what_surrounds_a_secret() {
             "curl -u user:pass -v https://x.org",
             "curl -u user:[secret] -v https://x.org",
         ),
+        ("PASSWORD=x true", "PASSWORD=[secret] true"),
         ("password:hunter2 x", "password:[secret] x"),
         (
             "Server=db;Pwd=abc;Encrypt=true",

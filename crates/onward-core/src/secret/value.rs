@@ -190,7 +190,7 @@ pub(super) fn closing_quote(rest: &str, quote: char, is_escaped: bool) -> Option
     while let Some(found) = rest[from..].find(quote) {
         let at = from + found;
         let slashes = at - rest[..at].trim_end_matches('\\').len();
-        if is_escaped || slashes % 2 == 0 {
+        if is_escaped || slashes.is_multiple_of(2) {
             return Some(if is_escaped { at - slashes } else { at });
         }
         from = at + 1;
@@ -251,7 +251,8 @@ fn is_placeholder(content: &str) -> bool {
     let is_filler = |c: char| matches!(c, '*' | 'x' | 'X' | '.' | '-' | '…' | '•' | '_' | '?');
     content.starts_with(super::MASK.trim_end_matches(']'))
         || content.starts_with("[REDACTED")
-        || content.chars().all(is_filler)
+        || content == "…"
+        || (content.chars().count() >= 3 && content.chars().all(is_filler))
         || !content.contains(|c: char| c.is_alphanumeric() || !c.is_ascii())
             && content.chars().count() < 4
 }

@@ -302,12 +302,12 @@ impl ConversationCache {
         {
             cached.push(conversation);
         }
-        let is_continued = |conversation: &&Arc<Mutex<Conversation>>| {
+        let is_continued = |conversation: &Arc<Mutex<Conversation>>| {
             // The cache holds one reference, each request in flight another one.
             let is_in_flight = Arc::strong_count(conversation) > 1;
             lock(conversation).is_continued_by(request, is_in_flight)
         };
-        let mut found = cached.iter().rposition(|one| is_continued(&one));
+        let mut found = cached.iter().rposition(|one| is_continued(one));
         if found.is_none() && !cached.is_empty() {
             // Some agents omit the oldest rows.
             let digests = turns::call_digests(request);

@@ -100,7 +100,7 @@ fn delta_from(request: &Request<'_>, from: usize, found: Option<&Anchor>) -> Del
         let (row, text) = match row {
             Row::Prompt(text) => (Row::Other, Some(text)),
             Row::ResultsAndPrompt(results, text) => (Row::ToolResults(results), Some(text)),
-            row => (row, None),
+            row @ (Row::Assistant(_) | Row::ToolResults(_) | Row::Other) => (row, None),
         };
         match row {
             Row::Assistant(calls) => match steps.last_mut() {
