@@ -25,6 +25,7 @@
 //! # Ok::<(), onward_core::call::IllegalCallTransition>(())
 //! ```
 
+pub mod agent;
 mod interrupt;
 pub mod limit;
 pub mod message;
@@ -33,12 +34,13 @@ mod stale;
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::policy::{UnknownVariant, parse_variant};
 use crate::time::Timestamp;
 
 pub use interrupt::{InterruptDecision, OpenCall, Timeouts, calls_to_interrupt};
-pub use limit::Limit;
+pub use limit::{CallTimeouts, Limit, TimeoutRule};
 pub use owner::{Owner, OwnerExit};
 pub use stale::{CallPolicy, CallTimestamp, DEFAULT_CALL_TIMEOUT, STALE_GRACE};
 pub use stale::{is_stale, next_stale_at, stale_at};
@@ -417,6 +419,8 @@ pub struct Call {
     pub state: CallState,
     /// The timeout of this call.
     pub limit: Limit,
+    /// The grace period after the timeout, if it is not the default.
+    pub grace: Option<Duration>,
     /// The process that runs the tool, if known.
     pub owner: Option<Owner>,
 }
@@ -427,6 +431,7 @@ impl Call {
         Self {
             state: CallState::Requested,
             limit,
+            grace: None,
             owner,
         }
     }
@@ -449,7 +454,18 @@ impl Call {
             started_at: run.map(|run| run.started_at),
             last_progress_at: run.and_then(|run| run.last_progress_at),
             limit: self.limit,
+            grace: self.grace,
         }
+    }
+
+    /// Whether the agent has answered the model while the tool continues in the background.
+    pub fn has_yielded(&self, now: Timestamp) -> bool {
+        let Limit::Yields(time) = self.limit else {
+            return false;
+        };
+        let started_at = self.state.run().map(|run| run.started_at);
+        let answered_at = started_at.and_then(|started_at| started_at.checked_add(time));
+        answered_at.is_some_and(|answered_at| now >= answered_at)
     }
 
     /// The cause for interrupting the call: immediately if its owner is dead, otherwise after its

@@ -8,6 +8,7 @@ mod sweep_waker;
 use std::sync::Arc;
 
 use onward_core::Timestamp;
+use onward_core::call::CallTimeouts;
 use onward_store::{Address, Changed, Faults, Options, Prepare, Store, Sync};
 use tokio::sync::broadcast;
 
@@ -71,6 +72,8 @@ pub struct Engine {
     pub(crate) requests: RequestQueue,
     /// The embedding model; `None` if only full-text search is available.
     pub(crate) embeddings: Option<Arc<EmbeddingState>>,
+    /// The configured timeouts of tool calls.
+    pub(crate) call_timeouts: Arc<CallTimeouts>,
 }
 
 impl Engine {
@@ -124,6 +127,7 @@ impl Engine {
             clock,
             sweep_waker: Arc::default(),
             embeddings: None,
+            call_timeouts: Arc::default(),
         })
     }
 

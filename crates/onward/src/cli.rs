@@ -204,7 +204,7 @@ fn dispatch(cli: Cli, mcp_endpoint: NewMcpEndpoint) -> Result {
         Command::Completions(shell) => completions::run(&shell, output),
         Command::Man(args) => man::run(&args, output),
         Command::Hook(args) => Ok(hook::run(&args, &flags, output)),
-        Command::Install(args) => install::run(&args, output),
+        Command::Install(args) => install::run(&args, &flags, output),
         Command::Demo(args) => run_demo(&args, output),
         Command::Config(_) => config::run(&read()?),
         Command::Trust(args) => trust::run(&args, output),

@@ -29,7 +29,7 @@ use file::File;
 use trust::Ignored;
 
 pub(crate) use keys::{
-    Access, DefaultValue, Embeddings, Extraction, Issuer, Key, Limits, LoopControl, Notify,
+    Access, Calls, DefaultValue, Embeddings, Extraction, Issuer, Key, Limits, LoopControl, Notify,
     Retention, Reviews, Serve, TopLevel,
 };
 pub(crate) use kind::Kind;
@@ -55,6 +55,28 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
+    /// `--database`, valid in every directory.
+    pub(crate) fn absolute_database(&self) -> Result<Option<String>> {
+        let Some(database) = &self.database else {
+            return Ok(None);
+        };
+        let invalid = |why: &str| {
+            Failure::usage(
+                format!("invalid `--database`: `{database}` {why}"),
+                "set a file path or a `postgres://` URL",
+            )
+        };
+        let address = Address::parse(database);
+        match address.map_err(|_| invalid("is not a file path or a `postgres://` URL"))? {
+            Address::Server(_) => Ok(Some(database.clone())),
+            Address::File(path) => {
+                let path = std::path::absolute(path).ok();
+                let path = path.and_then(|path| path.to_str().map(str::to_owned));
+                path.map(Some).ok_or_else(|| invalid("is not a valid path"))
+            }
+        }
+    }
+
     /// The flag of a key, and its value.
     fn get(&self, key: &Key) -> Option<(&'static str, &str)> {
         let (name, value) = match key.path {
@@ -76,6 +98,7 @@ pub(crate) struct Config {
     pub(crate) top: TopLevel,
     pub(crate) retention: Retention,
     pub(crate) loop_control: LoopControl,
+    pub(crate) calls: Calls,
     pub(crate) reviews: Reviews,
     /// `None` if search is full-text only.
     pub(crate) embeddings: Option<Embeddings>,
@@ -104,13 +127,18 @@ fn no_database() -> Address {
 
 impl Config {
     pub(crate) fn read(flags: &Flags) -> Result<Self> {
+        Self::read_in(flags, None)
+    }
+
+    /// The configuration of a project; `None` is the current directory.
+    pub(crate) fn read_in(flags: &Flags, directory: Option<&Path>) -> Result<Self> {
         let named = flags.config.clone().or_else(|| {
             let path = env::var_os("ONWARD_CONFIG").filter(|path| !path.is_empty());
             path.map(PathBuf::from)
         });
         let (files, ignored) = match named {
             Some(path) => (vec![File::read(&path)?], None),
-            None => read_files()?,
+            None => read_files(directory)?,
         };
         let mut settings = Settings::read(|key| flags.get(key), &files)?;
         settings
@@ -145,8 +173,8 @@ impl Config {
 
 /// The existing configuration files, the project's and the user's, and the ignored part of the
 /// project's.
-fn read_files() -> Result<(Vec<File>, Option<Ignored>)> {
-    let (project, ignored) = match location::project_file() {
+fn read_files(directory: Option<&Path>) -> Result<(Vec<File>, Option<Ignored>)> {
+    let (project, ignored) = match location::project_file(directory) {
         Some(path) => trust::read_project_file(&path)?,
         None => (None, None),
     };
@@ -244,7 +272,7 @@ mod tests {
             };
             let is_harmless = matches!(
                 kind,
-                Kind::Text | Kind::Number(..) | Kind::Boolean | Kind::Choice(_)
+                Kind::Text | Kind::Number(..) | Kind::Boolean | Kind::Choice(_) | Kind::ToolTimeout
             );
             let is_switch = key.table.switch == Some(key.path);
             let requires_trust = key.requires.is_some() || is_switch || !is_harmless;

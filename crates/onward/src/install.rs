@@ -92,6 +92,20 @@ pub(crate) fn install(
     changes(agent, scope, directories, program, file::install)
 }
 
+/// The database that the installed MCP server of an agent uses, if its entry has one.
+pub(crate) fn installed_database(
+    agent: Agent,
+    scope: Scope,
+    directories: &Directories,
+    program: &Program,
+) -> Option<String> {
+    let files = agents::config_files(agent, scope, directories, program);
+    files.into_iter().find_map(|file| {
+        let text = std::fs::read_to_string(file.path).ok()?;
+        agents::database_in(&text)
+    })
+}
+
 /// Computes the changes of an uninstallation, without writing.
 pub(crate) fn uninstall(
     agent: Agent,

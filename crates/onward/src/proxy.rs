@@ -8,6 +8,7 @@
 //! logged. `recorder.rs` stores the same facts about a conversation as hooks report.
 
 mod codec;
+mod content_coding;
 mod forward;
 #[cfg(test)]
 mod fuzz;
@@ -40,6 +41,7 @@ use crate::failure::Result;
 use crate::web::listen::listen;
 use crate::web::origin::OriginPolicy;
 use codec::codec;
+use content_coding::ContentCoding;
 use forward::{OutgoingRequest, Upstream};
 #[cfg(test)]
 pub(crate) use fuzz::{read_request, read_response};
@@ -197,20 +199,27 @@ impl Proxy {
         );
         let whole = request.text.to_owned();
         outgoing.disable_compression();
-        match self.send_with_fallback(&outgoing, sent, body).await {
-            Ok((response, Attempt::First)) if response.status().is_success() => {
-                let exchange = TextOnlyExchange {
-                    proxy: Arc::clone(&self),
-                    api,
-                    outgoing,
-                    request: whole,
-                    reminder,
-                    final_message,
-                    conversation,
-                };
-                exchange.respond(response).await
+        let first = self.upstream.send(&outgoing, sent).await;
+        let exchange = TextOnlyExchange {
+            proxy: Arc::clone(&self),
+            api,
+            outgoing,
+            request: whole,
+            is_streaming: request.is_streaming(),
+            reminder,
+            final_message,
+            conversation,
+        };
+        match first {
+            Ok(first) if first.status().is_success() => exchange.respond(first).await,
+            Ok(first) if is_rejection(first.status()) => {
+                tracing::warn!(
+                    status = first.status().as_u16(),
+                    "the API rejected the request that forbids tools; sending it without tools"
+                );
+                exchange.respond_to_rejection(first).await
             }
-            Ok((response, _)) => self.relay_observed(api, response, Some(conversation)),
+            Ok(first) => forward::relay(first),
             Err(error) => forward::unreachable_response(Some(api), &error),
         }
     }
@@ -225,7 +234,7 @@ impl Proxy {
         conversation: Option<ConversationHandle>,
     ) -> Response {
         match self.send_with_fallback(outgoing, sent, original).await {
-            Ok((response, _)) => self.relay_observed(api, response, conversation),
+            Ok(response) => self.relay_observed(api, response, conversation),
             Err(error) => forward::unreachable_response(Some(api), &error),
         }
     }
@@ -237,23 +246,18 @@ impl Proxy {
         outgoing: &OutgoingRequest,
         sent: Bytes,
         original: Bytes,
-    ) -> reqwest::Result<(reqwest::Response, Attempt)> {
+    ) -> reqwest::Result<reqwest::Response> {
         let changed = sent != original;
         let response = self.upstream.send(outgoing, sent).await?;
-        let rejected = matches!(
-            response.status(),
-            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
-        );
-        if !changed || !rejected {
-            return Ok((response, Attempt::First));
+        if !changed || !is_rejection(response.status()) {
+            return Ok(response);
         }
         tracing::warn!(
             status = response.status().as_u16(),
             "the API rejected the modified request; sending the original"
         );
         drop(response);
-        let response = self.upstream.send(outgoing, original).await?;
-        Ok((response, Attempt::Fallback))
+        self.upstream.send(outgoing, original).await
     }
 
     /// Relays a response. Each chunk is read after it has been relayed.
@@ -263,7 +267,8 @@ impl Proxy {
         response: reqwest::Response,
         conversation: Option<ConversationHandle>,
     ) -> Response {
-        let (Some(conversation), Some(kind)) = (conversation, body_kind(&response)) else {
+        let format = body_format(&response);
+        let (Some(conversation), Some((kind, coding))) = (conversation, format) else {
             return forward::relay(response);
         };
         if !response.status().is_success() {
@@ -275,7 +280,7 @@ impl Proxy {
             api,
             remaining: response.content_length(),
             response,
-            reader: Some(ResponseReader::new(api, kind)),
+            reader: Some(ResponseReader::new(api, kind, coding)),
             last_chunk: None,
             conversation,
         };
@@ -298,10 +303,12 @@ impl Proxy {
     }
 }
 
-/// Which body the API accepted: the first one, or the original after a rejection.
-enum Attempt {
-    First,
-    Fallback,
+/// Whether the API does not accept a request.
+fn is_rejection(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
+    )
 }
 
 /// The body of a response that is read while it is relayed.
@@ -399,14 +406,22 @@ fn repair_request(api: Api, text: &str) -> Cow<'_, str> {
     repaired.text
 }
 
-/// The kind of a response body, if it can be read.
+/// The kind of a response body, if it can be read without decoding.
 fn body_kind(response: &reqwest::Response) -> Option<BodyKind> {
+    let (kind, coding) = body_format(response)?;
+    (coding == ContentCoding::Identity).then_some(kind)
+}
+
+/// The kind and the coding of a response body, if they are known.
+fn body_format(response: &reqwest::Response) -> Option<(BodyKind, ContentCoding)> {
     let header = |name| response.headers().get(name).map(|value| value.as_bytes());
-    let plain = header(CONTENT_ENCODING).is_none_or(|coding| coding == b"identity");
-    let kind = header(CONTENT_TYPE).filter(|_| plain)?;
-    match kind {
-        kind if kind.starts_with(b"text/event-stream") => Some(BodyKind::EventStream),
-        kind if kind.starts_with(b"application/json") => Some(BodyKind::Json),
+    let coding = match header(CONTENT_ENCODING) {
+        Some(name) => ContentCoding::from_name(name)?,
+        None => ContentCoding::Identity,
+    };
+    match header(CONTENT_TYPE)? {
+        kind if kind.starts_with(b"text/event-stream") => Some((BodyKind::EventStream, coding)),
+        kind if kind.starts_with(b"application/json") => Some((BodyKind::Json, coding)),
         _ => None,
     }
 }

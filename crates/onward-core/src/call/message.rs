@@ -34,6 +34,10 @@ pub fn for_model(cause: Cause, timeout: Option<Duration>) -> String {
     }
 }
 
+/// The result of a call that continues in the background: the agent has answered the model.
+pub const IN_BACKGROUND: &str =
+    "(the agent answered the model before the command ended; it continued in the background)";
+
 /// The message for the operator: the cause, with the evidence.
 pub fn for_operator(
     call: &Call,
@@ -50,7 +54,7 @@ pub fn for_operator(
             format!(
                 "timed out: no result within {} and a grace period of {}",
                 seconds(timeout),
-                seconds(policy.grace)
+                seconds(call.grace.unwrap_or(policy.grace))
             )
         }
     };

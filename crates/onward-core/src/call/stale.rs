@@ -41,7 +41,7 @@ impl CallPolicy {
         match limit {
             Limit::Unspecified => Some(self.default_timeout),
             Limit::After(Duration::ZERO) => Some(self.default_timeout),
-            Limit::After(timeout) => Some(timeout),
+            Limit::After(timeout) | Limit::Yields(timeout) => Some(timeout),
             Limit::Never => None,
         }
     }
@@ -64,6 +64,8 @@ pub struct CallTimestamp {
     pub last_progress_at: Option<Timestamp>,
     /// The timeout of this call.
     pub limit: Limit,
+    /// The grace period after the timeout, if it is not the default.
+    pub grace: Option<Duration>,
 }
 
 impl CallTimestamp {
@@ -88,9 +90,11 @@ impl CallTimestamp {
 /// not running, has no start time or no timeout, or the time is out of range.
 pub fn stale_at(call: &CallTimestamp, policy: CallPolicy) -> Option<Timestamp> {
     match call.status {
-        CallStatus::Running => call
-            .reference()?
-            .checked_add(policy.timeout(call.limit)?.checked_add(policy.grace)?),
+        CallStatus::Running => {
+            let grace = call.grace.unwrap_or(policy.grace);
+            let timeout = policy.timeout(call.limit)?;
+            call.reference()?.checked_add(timeout.checked_add(grace)?)
+        }
         CallStatus::Requested
         | CallStatus::AwaitingApproval
         | CallStatus::Completed

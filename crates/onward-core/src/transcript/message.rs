@@ -87,5 +87,6 @@ pub(super) fn open_timestamp() -> CallTimestamp {
         started_at: None,
         last_progress_at: None,
         limit: Limit::Unspecified,
+        grace: None,
     }
 }

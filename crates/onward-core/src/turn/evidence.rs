@@ -104,23 +104,7 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// The beginning of a text, on one line.
+/// The beginning of a text on one line, with secrets masked.
 pub fn preview(text: &str) -> String {
-    let mut words = text.split_whitespace();
-    let mut line = words.next().unwrap_or_default().to_owned();
-    for word in words {
-        if line.len() > 4 * PREVIEW_CHARS {
-            break;
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    match line.char_indices().nth(PREVIEW_CHARS) {
-        None => line,
-        Some((end, _)) => {
-            line.truncate(end);
-            line.push('…');
-            line
-        }
-    }
+    crate::secret::preview(text, PREVIEW_CHARS)
 }

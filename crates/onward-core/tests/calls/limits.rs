@@ -11,7 +11,7 @@ fn seconds(seconds: u64) -> Limit {
 
 #[track_caller]
 fn assert_limit(tool: &str, input: Value, limit: Limit) {
-    assert_eq!(Limit::for_call(tool, &input), limit, "{tool} {input}");
+    assert_eq!(Limit::for_call("", tool, &input), limit, "{tool} {input}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod agent_timeouts;
 mod batches;
 mod limits;
 mod messages;

@@ -41,6 +41,7 @@ fn calls() -> impl Strategy<Value = CallTimestamp> {
                 started_at,
                 last_progress_at,
                 limit,
+                grace: None,
             },
         )
 }

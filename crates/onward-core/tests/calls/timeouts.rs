@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_core::call::{
-    CallPolicy, CallStatus, CallTimestamp, CallTransition, Cause, Limit, is_stale, next_stale_at,
-    stale_at,
+    Call, CallPolicy, CallStatus, CallTimestamp, CallTransition, Cause, Limit, is_stale,
+    next_stale_at, stale_at,
 };
 use onward_core::watcher::{Watcher, WatcherPolicy};
 
@@ -22,11 +22,31 @@ fn running() -> CallTimestamp {
         started_at: Some(at(0)),
         last_progress_at: None,
         limit: Limit::Unspecified,
+        grace: None,
     }
 }
 
 fn seconds(seconds: u64) -> Limit {
     Limit::After(Duration::from_secs(seconds))
+}
+
+#[test]
+fn a_call_has_its_own_grace_period() {
+    let call = CallTimestamp {
+        grace: Some(Duration::from_secs(5)),
+        ..running()
+    };
+    assert_eq!(stale_at(&call, POLICY), Some(at(125)));
+}
+
+#[test]
+fn a_call_yields_when_its_agent_answers_the_model() {
+    let mut call = Call::requested(Limit::Yields(Duration::from_secs(10)), None);
+    assert!(!call.has_yielded(at(100)));
+    call.apply(CallTransition::Start, at(0)).unwrap();
+    assert!(!call.has_yielded(at(9)));
+    assert!(call.has_yielded(at(10)));
+    assert_eq!(stale_at(&call.timestamp(), POLICY), Some(at(40)));
 }
 
 #[test]

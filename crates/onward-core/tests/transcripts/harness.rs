@@ -54,6 +54,7 @@ pub(crate) fn running() -> CallTimestamp {
         started_at: Some(at(0)),
         last_progress_at: None,
         limit: Limit::Unspecified,
+        grace: None,
     }
 }
 

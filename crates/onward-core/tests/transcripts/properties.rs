@@ -121,6 +121,7 @@ fn parts() -> impl Strategy<Value = Part<'static>> {
                 started_at: started.map(|s| Timestamp::from_millis(s * 1000)),
                 last_progress_at: None,
                 limit: Limit::After(Duration::from_secs(60)),
+                grace: None,
             };
             let resolution = if is_settled {
                 Resolution::Settled

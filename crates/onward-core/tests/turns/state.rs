@@ -91,6 +91,19 @@ fn previews_are_short_and_on_one_line() {
 }
 
 #[test]
+fn previews_mask_secrets_before_they_are_cut() {
+    let mut harness = Harness::default();
+    let command = format!("{} DB_PASS='open sesame' make", "x".repeat(65));
+    harness.observe(&shell(&command, &command));
+    harness.observe(&shell(&command, &command));
+    let evidence = harness.detector.state().evidence.pop().unwrap();
+    for preview in [evidence.input, evidence.output] {
+        assert!(preview.contains("DB_PASS='["), "{preview}");
+        assert!(!preview.contains("open"), "{preview}");
+    }
+}
+
+#[test]
 fn the_state_is_limited() {
     let mut harness = Harness::default();
     for nth in 0..30 {

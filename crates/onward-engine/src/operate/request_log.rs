@@ -135,8 +135,8 @@ fn truncate_to_depth(value: &Value, depth: usize, is_secret: bool) -> Value {
                         truncate_to_depth(value, depth - 1, is_secret)
                     }
                 };
-                let key: String = key.chars().take(MAX_KEY_CHARS).collect();
-                (storable(&key), value)
+                let key: String = storable(key).chars().take(MAX_KEY_CHARS).collect();
+                (key, value)
             });
             let mut kept = cut.collect::<Map<String, Value>>();
             if object.len() > MAX_FIELDS {

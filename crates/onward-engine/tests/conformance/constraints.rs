@@ -246,6 +246,8 @@ async fn rejects_invalid_rows_in_other_tables(harness: &Harness) {
             call("owner_boot = 'x'"),
             call("untimed = 1, timeout_ms = 1"),
             call("timeout_ms = 0"),
+            call("yields = 1, timeout_ms = NULL"),
+            call("grace_ms = -1"),
             call("result = 'early'"),
             call("status = 'requested'"),
             call("position = 0"),

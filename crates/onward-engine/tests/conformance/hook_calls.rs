@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use onward_core::call::{CallStatus, Cause};
+use onward_core::call::{CallStatus, Cause, Limit, message};
 use onward_core::turn::LoopControl;
 use onward_core::turn::escalation::ToolGate;
 use onward_engine::session::{Fingerprint, HookSource, ObservedCall, ObservedStep};
@@ -315,7 +315,92 @@ async fn results_for_a_duplicate_id_in_one_batch_are_assigned_in_order(harness: 
     );
 }
 
+async fn stores_a_late_result_of_a_call_without_an_id(harness: &Harness) {
+    harness.begin_call(None, "a").await;
+    harness.advance(Duration::from_secs(200));
+    let recovered = harness.engine.recover_session(&harness.me, "one").await;
+    assert_eq!(recovered.unwrap().len(), 1);
+    for _ in 0..2 {
+        harness
+            .report_results(vec![result(None, "a", true)], false)
+            .await;
+    }
+    let calls = harness.tool_calls().await;
+    assert_eq!(harness.call_statuses().await, [CallStatus::Completed]);
+    assert_eq!(calls[0].result.as_deref(), Some("output of a"));
+    assert!(calls[0].synthetic.is_some());
+    harness.begin_call(None, "a").await;
+    harness
+        .report_results(vec![result(None, "a", false)], false)
+        .await;
+    let [completed, failed] = [CallStatus::Completed, CallStatus::Failed];
+    assert_eq!(harness.call_statuses().await, [completed, failed]);
+}
+
+/// Records a command that its agent answers after ten seconds.
+async fn record_command_that_yields(harness: &Harness, id: &str) {
+    let call = NewCall {
+        limit: Limit::Yields(Duration::from_secs(10)),
+        ..call(id, Some(harness.environment.start_process(9, 100)))
+    };
+    harness.record(call, InitialState::Running).await;
+}
+
+async fn a_command_in_the_background_is_completed_at_the_end_of_its_turn(harness: &Harness) {
+    record_command_that_yields(harness, "a").await;
+    harness.advance(Duration::from_secs(11));
+    record_command_that_yields(harness, "b").await;
+    harness
+        .engine
+        .end_turn(&harness.me, source())
+        .await
+        .unwrap();
+    let [completed, interrupted] = [CallStatus::Completed, CallStatus::Interrupted];
+    assert_eq!(harness.call_statuses().await, [completed, interrupted]);
+    let calls = harness.tool_calls().await;
+    assert_eq!(calls[0].result.as_deref(), Some(message::IN_BACKGROUND));
+    assert_eq!(calls[0].synthetic, None);
+}
+
+async fn a_command_in_the_background_does_not_time_out(harness: &Harness) {
+    record_command_that_yields(harness, "a").await;
+    let recover = async || {
+        let recovered = harness.engine.recover_session(&harness.me, "one").await;
+        assert_eq!(recovered.unwrap(), []);
+        harness.call_statuses().await
+    };
+    harness.advance(Duration::from_secs(40));
+    assert_eq!(recover().await, [CallStatus::Running]);
+    harness.advance(Duration::from_secs(1));
+    assert_eq!(recover().await, [CallStatus::Completed]);
+    // The agent exits while a command runs in the background.
+    record_command_that_yields(harness, "b").await;
+    harness.advance(Duration::from_secs(20));
+    harness.environment.machine().processes.clear();
+    assert_eq!(recover().await, [CallStatus::Completed; 2]);
+}
+
+async fn a_call_times_out_after_its_own_grace_period(harness: &Harness) {
+    let call = NewCall {
+        grace: Some(Duration::from_secs(5)),
+        ..call("a", None)
+    };
+    harness.record(call, InitialState::Running).await;
+    harness.advance(Duration::from_secs(125));
+    let recover = async || {
+        let recovered = harness.engine.recover_session(&harness.me, "one").await;
+        recovered.unwrap().len()
+    };
+    assert_eq!(recover().await, 0);
+    harness.advance(Duration::from_secs(1));
+    assert_eq!(recover().await, 1);
+}
+
 on_both_databases![
+    stores_a_late_result_of_a_call_without_an_id,
+    a_command_in_the_background_is_completed_at_the_end_of_its_turn,
+    a_command_in_the_background_does_not_time_out,
+    a_call_times_out_after_its_own_grace_period,
     a_result_for_a_reused_id_settles_the_call_in_the_latest_batch,
     results_for_a_duplicate_id_in_one_batch_are_assigned_in_order,
     a_call_is_running_until_its_result_is_reported,

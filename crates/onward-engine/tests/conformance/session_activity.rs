@@ -52,6 +52,7 @@ async fn every_event_of_a_session_is_a_sign_of_life(harness: &Harness) {
         position: 1,
     };
     let new_call = || NewCall {
+        grace: None,
         id: Some("call".to_owned()),
         tool: "Bash".to_owned(),
         input: json!({}),

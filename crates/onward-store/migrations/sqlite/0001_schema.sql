@@ -450,7 +450,8 @@ CREATE INDEX directory_plans_of_plan ON directory_plans (tenant_id, plan_id);
 --
 -- A call is found by its turn and its position: ids come from models, and may repeat. `stale_at` is
 -- the last instant at which it counts as alive without further activity; NULL if it has no time
--- limit. A synthetic result remains next to the real result if that arrives late.
+-- limit. `yields`: after `timeout_ms` the agent has answered the model, and the tool continues in the
+-- background. A synthetic result remains next to the real result if that arrives late.
 CREATE TABLE session_calls (
     tenant_id text NOT NULL,
     session_id text NOT NULL,
@@ -466,6 +467,8 @@ CREATE TABLE session_calls (
         'failed', 'denied', 'cancelled', 'interrupted')),
     timeout_ms integer CHECK (timeout_ms > 0),
     untimed integer NOT NULL CHECK (untimed IN (0, 1)),
+    yields integer NOT NULL CHECK (yields IN (0, 1)),
+    grace_ms integer CHECK (grace_ms >= 0),
     owner_host text CHECK (owner_host <> ''),
     owner_boot text,
     owner_process integer CHECK (owner_process >= 0),
@@ -485,6 +488,7 @@ CREATE TABLE session_calls (
     reported integer NOT NULL CHECK (reported IN (0, 1)),
     PRIMARY KEY (tenant_id, session_id, agent_id, turn, position),
     CHECK (untimed = 0 OR timeout_ms IS NULL),
+    CHECK (yields = 0 OR timeout_ms IS NOT NULL),
     CHECK ((owner_host IS NULL) = (owner_process IS NULL)),
     CHECK (owner_host IS NOT NULL OR (owner_boot IS NULL AND owner_started IS NULL)),
     CHECK (status <> 'awaiting_approval' OR asked_at IS NOT NULL),

@@ -2,8 +2,8 @@
 
 -- fragment: call
 session_id, agent_id, turn, position, call_id, batch, tool, input_digest, input, status, timeout_ms,
-untimed, owner_host, owner_boot, owner_process, owner_started, requested_at, asked_at, had_begun,
-started_at, last_progress_at, ended_at, cause, interrupted_at, to_model, to_operator, result, reported
+untimed, yields, grace_ms, owner_host, owner_boot, owner_process, owner_started, requested_at, asked_at,
+had_begun, started_at, last_progress_at, ended_at, cause, interrupted_at, to_model, to_operator, result, reported
 
 -- fragment: open
 status IN ('requested', 'awaiting_approval', 'running')
@@ -11,7 +11,7 @@ status IN ('requested', 'awaiting_approval', 'running')
 -- name: call_insert
 INSERT INTO session_calls (tenant_id, {call}, stale_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-    $22, $23, $24, $25, $26, $27, $28, $29, $30);
+    $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32);
 
 -- name: call_update
 -- Columns that describe the request do not change.
@@ -37,6 +37,13 @@ ORDER BY requested_at, agent_id, turn, position;
 SELECT {call} FROM session_calls
 WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND call_id = $4
 ORDER BY turn DESC, position LIMIT $5;
+
+-- name: calls_interrupted_by_input
+-- The latest interrupted call of a tool with this input, for agents without call ids.
+SELECT {call} FROM session_calls
+WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND tool = $4 AND input_digest = $5
+    AND status = 'interrupted'
+ORDER BY turn DESC, position DESC LIMIT 1;
 
 -- name: calls_unreported
 -- Interrupted calls of which the agent was not notified.

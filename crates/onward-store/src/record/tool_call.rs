@@ -104,6 +104,19 @@ impl ToolCalls<'_> {
         rows.into_iter().map(call::call).collect()
     }
 
+    /// The latest interrupted call of an agent's tool with this input.
+    pub async fn interrupted_call_by_input(
+        &mut self,
+        session: &str,
+        agent: &str,
+        tool: &str,
+        digest: &str,
+    ) -> Result<Option<CallRecord>, Error> {
+        let input = params![session, agent, tool, digest];
+        let rows = self.0.rows(Query::CallsInterruptedByInput, input).await?;
+        first(Some(rows), call::call)
+    }
+
     /// Interrupted calls of a session of which its agent was not notified.
     pub async fn unreported(
         &mut self,

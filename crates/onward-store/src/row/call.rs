@@ -89,6 +89,7 @@ pub(crate) fn call(row: Row) -> Result<CallRecord, Error> {
     let input = cells.string("input")?;
     let status: CallStatus = cells.word("status")?;
     let limit = limit(&mut cells)?;
+    let grace = cells.maybe_span("grace_ms")?;
     let owner = owner(&mut cells)?;
     let requested_at = cells.at("requested_at")?;
     let asked_at = cells.maybe_at("asked_at")?;
@@ -144,6 +145,7 @@ pub(crate) fn call(row: Row) -> Result<CallRecord, Error> {
         call: Call {
             state,
             limit,
+            grace,
             owner,
         },
         requested_at,
@@ -158,11 +160,14 @@ pub(crate) fn call(row: Row) -> Result<CallRecord, Error> {
 
 fn limit(cells: &mut Cells) -> Result<Limit, Error> {
     let timeout = cells.maybe_span("timeout_ms")?;
-    match (timeout, cells.flag("untimed")?) {
-        (None, false) => Ok(Limit::Unspecified),
-        (Some(timeout), false) => Ok(Limit::After(timeout)),
-        (None, true) => Ok(Limit::Never),
-        (Some(_), true) => Err(cells.corrupt("untimed", "is inconsistent with `timeout_ms`")),
+    let untimed = cells.flag("untimed")?;
+    match (timeout, untimed, cells.flag("yields")?) {
+        (None, false, false) => Ok(Limit::Unspecified),
+        (Some(timeout), false, false) => Ok(Limit::After(timeout)),
+        (Some(timeout), false, true) => Ok(Limit::Yields(timeout)),
+        (None, true, false) => Ok(Limit::Never),
+        (Some(_), true, _) => Err(cells.corrupt("untimed", "is inconsistent with `timeout_ms`")),
+        (None, _, true) => Err(cells.corrupt("yields", "is inconsistent with `timeout_ms`")),
     }
 }
 
@@ -209,10 +214,11 @@ pub(crate) fn of_key(key: &CallKey) -> Vec<Value> {
 /// Parameters of `call_insert`.
 pub(crate) fn of_call(record: &CallRecord, policy: CallPolicy) -> Vec<Value> {
     let call = &record.call;
-    let (timeout, untimed): (Option<Duration>, bool) = match call.limit {
-        Limit::Unspecified | Limit::After(Duration::ZERO) => (None, false),
-        Limit::After(timeout) => (Some(timeout.max(Duration::from_millis(1))), false),
-        Limit::Never => (None, true),
+    let timeout = match call.limit {
+        Limit::Unspecified | Limit::After(Duration::ZERO) | Limit::Never => None,
+        Limit::After(timeout) | Limit::Yields(timeout) => {
+            Some(timeout.max(Duration::from_millis(1)))
+        }
     };
     let owner = call.owner.as_ref();
     let mut row = of_key(&record.key);
@@ -224,7 +230,9 @@ pub(crate) fn of_call(record: &CallRecord, policy: CallPolicy) -> Vec<Value> {
         &record.input,
         record.status().as_str(),
         timeout,
-        untimed,
+        call.limit == Limit::Never,
+        matches!(call.limit, Limit::Yields(_)),
+        call.grace,
         owner.map(|owner| owner.host.as_str()),
         owner.and_then(|owner| owner.boot.as_deref()),
         owner.map(|owner| owner.process),

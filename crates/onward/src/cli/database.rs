@@ -110,7 +110,9 @@ async fn open_with(cx: &Context, settings: Settings) -> Result<Engine> {
         address,
         cx.config.settings.source("database")
     ));
-    let mut engine = Engine::open(address, settings).await?;
+    let mut engine = Engine::open(address, settings)
+        .await?
+        .with_call_timeouts(cx.config.calls.timeouts());
     if let Some(embeddings) = &cx.config.embeddings {
         engine = engine.with_embedder(Arc::new(EmbeddingClient::new(embeddings)));
     }

@@ -14,6 +14,7 @@
 use std::cell::RefCell;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,7 +139,10 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
     if event.source.session.is_empty() {
         return Err(format!("`{}` has no session id", event.name));
     }
-    let config = Config::read(flags).map_err(|failure| failure.message)?;
+    // An agent may run its hooks in another directory than the project's.
+    let directory = event.source.directory.as_deref().map(Path::new);
+    let directory = directory.filter(|directory| directory.is_absolute());
+    let config = Config::read_in(flags, directory).map_err(|failure| failure.message)?;
     // One line at most: a message about the event takes precedence.
     let warnings = &config.settings.warnings;
     let warnings = (!warnings.is_empty()).then(|| format!("warning: {}", warnings.join("; ")));
@@ -157,6 +161,8 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
             .await
             .map_err(|failure| failure.message)?;
         let Database { engine, caller, .. } = database;
+        let timeouts = cx.config.calls.timeouts_with_environment();
+        let engine = engine.with_call_timeouts(timeouts);
         let handled = hooks::handle(agent, &event, &engine, &caller, control).await;
         let pending = engine.checkpoint_size();
         if pending > checkpoint_limit(&event.kind) {

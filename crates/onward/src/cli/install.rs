@@ -3,6 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
+use crate::config::Flags;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::hooks::Agent;
@@ -12,7 +13,8 @@ use crate::output::{Output, confirm, format};
 /// Connect an agent: MCP server and hooks
 ///
 /// Prints the diff and, on a terminal, asks for confirmation. Each changed file is backed up next
-/// to it with the suffix `.onward-backup`. Running the command again changes nothing.
+/// to it with the suffix `.onward-backup`. Running the command again changes nothing. `--database`
+/// is written into the entries; without it, they use the configured database.
 #[derive(Args)]
 pub(crate) struct Install {
     /// Agent to connect
@@ -47,8 +49,9 @@ struct File {
     difference: String,
 }
 
-pub(super) fn run(args: &Install, output: Output) -> Result {
+pub(super) fn run(args: &Install, flags: &Flags, output: Output) -> Result {
     let (home, program) = (home()?, program()?);
+    let program = program.with_database(flags.absolute_database()?);
     let changes = if args.uninstall {
         uninstall(args.agent, args.scope, &home, &program)?
     } else {

@@ -8,6 +8,7 @@
 use std::net::SocketAddr;
 
 use onward_core::Role;
+use onward_core::call::TimeoutRule;
 use onward_core::finding;
 use onward_core::turn::OnStall;
 use onward_engine::Sync;
@@ -83,6 +84,7 @@ const DAYS: Kind = Number(1, 36_500);
 const LIMIT: Kind = Number(1, 1_000_000_000);
 const COUNT: Kind = Number(0, 100_000);
 const SECONDS: Kind = Number(1, 600);
+const MILLISECONDS: Kind = Number(1, u32::MAX);
 const ON_STALL: Kind = Choice(|| OnStall::ALL.map(OnStall::as_str).to_vec());
 const PROGRESS_RULE: Kind = Choice(|| vec!["default", "plain"]);
 const SYNC: Kind = Choice(|| Sync::ALL.map(Sync::as_str).to_vec());
@@ -118,6 +120,16 @@ tables! {
         #[serde(deserialize_with = "from_str")]
         on_stall: OnStall = key(ON_STALL, Fixed("text_only"), Project, "strongest reaction to a loop");
         progress_rule: ProgressRule = key(PROGRESS_RULE, Fixed("default"), Project, "rule that detects progress");
+    }
+    Calls("calls.", "timeouts of tool calls; see docs/calls.md", None) {
+        default_timeout_ms: u64 = key(MILLISECONDS, Fixed("120000"), Project,
+            "timeout of a tool for which the agent has no own one");
+        grace_ms: u64 = key(Number(0, 86_400_000), Fixed("30000"), Project,
+            "time after the timeout in which the agent may still report the result");
+        #[serde(deserialize_with = "list_from_str")]
+        tool_timeouts_ms: Vec<TimeoutRule> = key(List(&ToolTimeout), Fixed(""), Project,
+            "timeouts of tools, for one agent or all; `*` at the end of a name is any rest, 0: no timeout")
+            .example("Bash=600000 kimi/mcp__*=60000");
     }
     Reviews("reviews.", "reviews that agents request", None) {
         form_seconds: u32 = key(Number(0, 60), Fixed("60"), Project,

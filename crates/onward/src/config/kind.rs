@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use onward_core::call::TimeoutRule;
 use onward_engine::Address;
 use reqwest::Url;
 use serde_json::Value as Json;
@@ -28,6 +29,8 @@ pub(crate) enum Kind {
     Webhook,
     /// The base URL of a model API, which receives the API key at this path.
     Endpoint(&'static str),
+    /// The timeout of a tool, of one agent or of all.
+    ToolTimeout,
     /// A secret of at least this many characters.
     Secret(usize),
     /// A secret from the environment only, because files are shared.
@@ -79,6 +82,7 @@ impl Kind {
                 // `onward config` prints the URL, so it must not contain credentials.
                 is_http && !text.contains(['@', '?', '#', ' ']) && text.parse::<Url>().is_ok()
             }
+            Kind::ToolTimeout => text.parse::<TimeoutRule>().is_ok(),
             Kind::Secret(min) => text.len() >= *min && !text.trim().is_empty(),
             Kind::ApiKey => {
                 let key = text.trim();
@@ -103,6 +107,7 @@ impl Kind {
             Kind::Origin => "`https://HOST` or `http://HOST:PORT`",
             Kind::Url | Kind::Webhook => "an `https://` URL, or `http://` to this machine",
             Kind::Endpoint(_) => "an `http(s)://` URL without user name, query and fragment",
+            Kind::ToolTimeout => "`TOOL=MILLISECONDS` or `AGENT/TOOL=MILLISECONDS`",
             Kind::ApiKey => "an API key: ASCII characters without spaces",
         };
         text.to_owned()

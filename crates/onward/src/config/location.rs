@@ -1,18 +1,22 @@
 //! The locations of configuration files, of the default database and of the user's directories.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// The project's file, in the current directory or its nearest ancestor.
+/// The project's file, in the project's directory or its nearest ancestor.
 pub(super) const PROJECT_FILE: &str = "onward.toml";
 /// The user's file, relative to the user's configuration directory.
 const USER_FILE: &str = "onward/config.toml";
 /// The default database, relative to the user's data directory.
 const DATABASE_FILE: &str = "onward/onward.db";
 
-/// The project's file, if it exists.
-pub(super) fn project_file() -> Option<PathBuf> {
-    let here = env::current_dir().ok()?;
+/// The project's file in a directory or its nearest ancestor, if it exists. `None` is the current
+/// directory.
+pub(super) fn project_file(directory: Option<&Path>) -> Option<PathBuf> {
+    let here = match directory {
+        Some(directory) => directory.to_owned(),
+        None => env::current_dir().ok()?,
+    };
     let mut paths = here.ancestors().map(|folder| folder.join(PROJECT_FILE));
     paths.find(|path| path.is_file())
 }

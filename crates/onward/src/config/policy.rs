@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use onward_core::call::{CallTimeouts, agent};
 use onward_core::turn::{self, Parts, Rule, TurnPolicy};
 use onward_engine::retention;
 
-use super::keys::{LoopControl, Notify, Retention};
+use super::keys::{Calls, LoopControl, Notify, Retention};
 use super::values::{ProgressRule, display_origin};
 
 impl Retention {
@@ -20,6 +21,27 @@ impl Retention {
             finished_plans: self.finished_plans_days.map(duration),
             tool_calls: self.tool_calls_days().map(duration),
             sessions: self.sessions_days.map(duration),
+        }
+    }
+}
+
+impl Calls {
+    /// The timeouts of calls of any agent.
+    pub(crate) fn timeouts(&self) -> CallTimeouts {
+        CallTimeouts {
+            default: Some(Duration::from_millis(self.default_timeout_ms)),
+            grace: Some(Duration::from_millis(self.grace_ms)),
+            rules: self.tool_timeouts_ms.clone(),
+            variables: Vec::new(),
+        }
+    }
+
+    /// The timeouts of calls of the agent that started this process, with those in its environment.
+    pub(crate) fn timeouts_with_environment(&self) -> CallTimeouts {
+        let variable = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+        CallTimeouts {
+            variables: agent::variables().filter_map(variable).collect(),
+            ..self.timeouts()
         }
     }
 }

@@ -253,7 +253,7 @@ pub(crate) fn list() -> Result<Vec<TrustedFile>> {
 /// The path of the named file or of the file in the named directory; by default the project's.
 fn find(path: Option<&Path>) -> Result<PathBuf> {
     let Some(path) = path else {
-        let found = location::project_file().map(|path| resolve(&path));
+        let found = location::project_file(None).map(|path| resolve(&path));
         return found.ok_or_else(|| {
             Failure::new(
                 Exit::NotFound,

@@ -5,7 +5,6 @@ use std::path::Path;
 use onward_core::turn::escalation::ToolGate;
 use onward_core::turn::{LoopControl, OnStall};
 use onward_engine::session::{Admission, Fingerprint, ObservedCall, ObservedStep};
-use onward_engine::tool_calls::{CallRef, NewCall};
 use onward_engine::{CallRecord, Caller, Engine, Error, Sheet, machine};
 
 use super::{Agent, Event, EventKind, Reply, payload};
@@ -78,9 +77,8 @@ pub(crate) async fn handle(
         }
         EventKind::BeforeToolCall { call } => {
             let stops = agent.can_stop();
-            let CallRef { id, tool, input } = call.clone();
             // The agent runs the tool, and this hook is a child process of the agent.
-            let call = NewCall::from_hook(id, tool, input, machine::launcher());
+            let call = engine.new_call(agent.as_str(), call.clone(), machine::launcher());
             let admission = engine.admit_call(caller, source, call, stops, control);
             Ok(admission_reply(admission.await?, stops).into())
         }

@@ -23,6 +23,14 @@ pub(super) fn parse(payload: &Value) -> Option<Event> {
             call: requested_call(payload, "tool_call_id"),
             approval: Approval::Pending,
         },
+        "PermissionResult" => EventKind::Permission {
+            call: requested_call(payload, "tool_call_id"),
+            approval: match text(payload, "decision").as_deref() {
+                Some("approved") => Approval::Granted,
+                Some(_) => Approval::Denied,
+                None => return None,
+            },
+        },
         "PostToolUse" => result_of(payload, Some(true), payload.get("tool_output")),
         "PostToolUseFailure" => result_of(payload, Some(false), failure(payload)),
         "Stop" | "StopFailure" | "Interrupt" => EventKind::TurnEnded,

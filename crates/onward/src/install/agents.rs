@@ -2,7 +2,7 @@
 //! supported event.
 //!
 //! A hook is Onward's if its command is a program whose name starts with `onward`, followed by
-//! `hook AGENT`. Hooks that another copy of the binary installed are replaced; all others are kept.
+//! `hook AGENT` and possibly its database. Hooks that another copy of the binary installed are replaced; all others are kept.
 
 use std::path::{Path, PathBuf};
 
@@ -59,11 +59,12 @@ const GEMINI: [&str; 7] = [
     "AfterAgent",
     "SessionEnd",
 ];
-const KIMI: [&str; 10] = [
+const KIMI: [&str; 11] = [
     "SessionStart",
     "UserPromptSubmit",
     "PreToolUse",
     "PermissionRequest",
+    "PermissionResult",
     "PostToolUse",
     "PostToolUseFailure",
     "Stop",
@@ -81,28 +82,75 @@ const CURSOR: [&str; 7] = [
     "sessionEnd",
 ];
 
-/// The `onward` binary that the agent starts.
+/// Variables that select the database. Codex passes only listed variables to an MCP server, but all
+/// to a hook.
+const DATABASE_VARIABLES: [&str; 6] = [
+    "ONWARD_DATABASE",
+    "DATABASE_URL",
+    "ONWARD_TENANT",
+    "ONWARD_CONFIG",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+];
+
+/// The `onward` binary that the agent starts, and the database that it uses.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     path: String,
+    database: Option<String>,
 }
 
 impl Program {
     pub(crate) fn from_path(path: &Path) -> Option<Self> {
         let path = path.to_str()?.to_owned();
-        Some(Self { path })
+        Some(Self {
+            path,
+            database: None,
+        })
+    }
+
+    /// The program with a fixed database; `None` is the configured one.
+    pub(crate) fn with_database(self, database: Option<String>) -> Self {
+        Self { database, ..self }
+    }
+
+    /// A command of the program with its arguments.
+    fn arguments<'a>(&'a self, command: &[&'a str]) -> Vec<&'a str> {
+        let mut arguments = command.to_vec();
+        if let Some(database) = &self.database {
+            arguments.extend(["--database", database]);
+        }
+        arguments
     }
 
     /// The shell command of a hook.
     fn hook(&self, agent: Agent) -> String {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-        let program = if self.path.chars().all(is_plain) {
-            self.path.clone()
-        } else {
-            format!("'{}'", self.path.replace('\'', r"'\''"))
-        };
-        format!("{program} {}", command_suffix(agent))
+        let suffix = command_suffix(agent);
+        let mut command = format!("{} {suffix}", shell_word(&self.path));
+        for argument in self.arguments(&[]) {
+            command.push(' ');
+            command.push_str(&shell_word(argument));
+        }
+        command
     }
+}
+
+/// A word of a shell command, quoted if necessary.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// The database in the configuration of an MCP server, if it has one.
+pub(super) fn database_in(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("\"--database\"")?;
+    let value = rest.trim_start_matches([',', ' ', '\n', '\r', '\t']);
+    let mut values = serde_json::Deserializer::from_str(value).into_iter::<String>();
+    values.next()?.ok()
 }
 
 /// The end of a hook's command.
@@ -112,9 +160,12 @@ fn command_suffix(agent: Agent) -> String {
 
 /// Whether a command is a hook of Onward.
 fn is_our_command(command: &str, suffix: &str) -> bool {
-    let Some(program) = command.strip_suffix(suffix) else {
+    let Some((program, options)) = command.split_once(suffix) else {
         return false;
     };
+    if !options.is_empty() && !options.starts_with(" --database ") {
+        return false;
+    }
     let program = program.trim_end().trim_matches(['\'', '"']);
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
     name.starts_with("onward")
@@ -250,7 +301,7 @@ fn server(program: &Program) -> Entry {
     Entry::Member {
         path: vec!["mcpServers"],
         name: SERVER,
-        value: json!({ "command": program.path, "args": ["mcp"] }),
+        value: json!({ "command": program.path, "args": program.arguments(&["mcp"]) }),
     }
 }
 
@@ -260,7 +311,8 @@ fn toml_server(program: &Program) -> toml::Entry {
         name: SERVER,
         keys: vec![
             ("command", program.path.as_str().into()),
-            ("args", Array::from_iter(["mcp"]).into()),
+            ("args", Array::from_iter(program.arguments(&["mcp"])).into()),
+            ("env_vars", Array::from_iter(DATABASE_VARIABLES).into()),
         ],
     }
 }
@@ -336,12 +388,19 @@ fn opencode(user: bool, directories: &Directories, program: &Program) -> Vec<Con
     let server = Entry::Member {
         path: vec!["mcp"],
         name: SERVER,
-        value: json!({ "type": "local", "command": [program.path, "mcp"], "enabled": true }),
+        value: json!({
+            "type": "local",
+            "command": program.arguments(&[program.path.as_str(), "mcp"]),
+            "enabled": true,
+        }),
     };
-    let plugin = PLUGIN.replace(
-        "\"{program}\"",
-        &Value::from(program.path.as_str()).to_string(),
-    );
+    let arguments = program.arguments(&["hook", Agent::Opencode.as_str()]);
+    let plugin = PLUGIN
+        .replace(
+            "\"{program}\"",
+            &Value::from(program.path.as_str()).to_string(),
+        )
+        .replace("[\"{arguments}\"]", &json!(arguments).to_string());
     vec![
         json_file(path, vec![server], Syntax::TrailingCommas),
         ConfigFile {

@@ -6,13 +6,14 @@
 import { spawn } from "node:child_process"
 
 const program = "{program}"
+const hookArguments = ["{arguments}"]
 
 function runHook(event) {
   return new Promise((resolve) => {
     let stdout = ""
     const resolveEmpty = () => resolve({})
     try {
-      const hook = spawn(program, ["hook", "opencode"], { stdio: ["pipe", "pipe", "ignore"] })
+      const hook = spawn(program, hookArguments, { stdio: ["pipe", "pipe", "ignore"] })
       const timeout = setTimeout(() => {
         hook.kill()
         resolveEmpty()
@@ -52,6 +53,8 @@ export const Onward = async ({ client, directory }) => {
   const permissions = new Map()
   // Sessions with an open turn.
   const busy = new Set()
+  // Sessions that this process has reported. A resumed session is not created again.
+  const reported = new Set()
 
   const addContext = (sessionID, text) => {
     if (!text) return
@@ -65,12 +68,17 @@ export const Onward = async ({ client, directory }) => {
     }
   }
 
+  const reportSession = async (sessionID) => {
+    if (reported.has(sessionID)) return
+    reported.add(sessionID)
+    const reply = await send({ hook: "session.created", sessionID, directory })
+    addContext(sessionID, reply.context)
+  }
+
   const events = {
     "session.created": async ({ sessionID, info }) => {
       const id = sessionID ?? info?.id
-      if (!id) return
-      const reply = await send({ hook: "session.created", sessionID: id, directory })
-      addContext(id, reply.context)
+      if (id) await reportSession(id)
     },
     "session.idle": async ({ sessionID }) => {
       if (!sessionID) return
@@ -84,6 +92,7 @@ export const Onward = async ({ client, directory }) => {
       queues.delete(id)
       pendingContext.delete(id)
       busy.delete(id)
+      reported.delete(id)
     },
     "permission.asked": async ({ id, sessionID, tool }) => {
       if (!sessionID || !tool?.callID) return
@@ -114,9 +123,15 @@ export const Onward = async ({ client, directory }) => {
     event: async ({ event }) => {
       await events[event?.type]?.(event.properties ?? {})
     },
-    "chat.message": async (input) => {
-      busy.add(input.sessionID)
-      await send({ hook: "chat.message", sessionID: input.sessionID, directory })
+    "chat.message": async ({ sessionID }, output) => {
+      busy.add(sessionID)
+      await reportSession(sessionID)
+      await send({ hook: "chat.message", sessionID, directory })
+      const context = pendingContext.get(sessionID)
+      const prompt = output?.parts?.findLast((part) => part.type === "text")
+      if (!context || !prompt) return
+      pendingContext.delete(sessionID)
+      prompt.text = `${prompt.text}\n\n${context}`
     },
     "tool.execute.before": async (input, output) => {
       const { tool, sessionID, callID } = input

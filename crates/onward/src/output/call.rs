@@ -23,6 +23,7 @@ pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> String {
         CallState::Running(run) => {
             let age = format::duration(now.since(run.started_at));
             match stale_at(&times, POLICY) {
+                _ if record.call.has_yielded(now) => format!("running, {age}, in the background"),
                 None => format!("running, {age} (no timeout)"),
                 Some(_) if is_stale(&times, now, POLICY) => {
                     format!("running, {age} (timed out; will be marked as interrupted)")

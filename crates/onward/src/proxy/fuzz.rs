@@ -1,11 +1,11 @@
 //! Entry points of the fuzz targets (`crate::fuzz`): everything that the proxy reads from agents and
 //! from the upstream server. Both return the size of what was read or written.
 
-use axum::body::Bytes;
 use axum::http::HeaderMap;
 use onward_core::transcript::{Api, TrailingCalls, repair_document};
 
 use super::codec::codec;
+use super::content_coding::ContentCoding;
 use super::request::{Request, apply_edits};
 use super::response_reader::{BodyKind, ResponseReader};
 use super::{session, turns};
@@ -15,9 +15,9 @@ pub(crate) fn read_response(api: Api, body: &[u8]) -> usize {
     let mut size = 0;
     for kind in [BodyKind::EventStream, BodyKind::Json] {
         for piece in [body.len().max(1), 7] {
-            let mut reader = ResponseReader::new(api, kind);
+            let mut reader = ResponseReader::new(api, kind, ContentCoding::Identity);
             for piece in body.chunks(piece) {
-                reader.push(&Bytes::copy_from_slice(piece));
+                reader.push(piece);
             }
             let mut response = reader.finish();
             size += response.calls.len() + response.text.len();

@@ -17,7 +17,7 @@ use onward_core::turn::{LoopControl, OnStall};
 use onward_engine::session::{HookSource, SessionSnapshot};
 
 use super::codec::ModelResponse;
-use super::recorder::{RecordedEvent, Recorder, Unavailable};
+use super::recorder::{RecordedEvent, Recorder, ToolBatch, Unavailable};
 use super::request::Request;
 use super::session::{RequestSource, identify};
 use super::turns;
@@ -67,6 +67,7 @@ struct ConversationCache {
 #[derive(Clone)]
 pub(super) struct ConversationHandle {
     key: ConversationKey,
+    agent: &'static str,
     conversation: Arc<Mutex<Conversation>>,
 }
 
@@ -143,12 +144,14 @@ impl Monitor {
         }
         // The calls of a truncated response are not made.
         if response.finished {
-            let (source, batch) = lock(&handle.conversation).next_batch();
-            self.recorder.record(RecordedEvent::ToolsCalled(
-                source,
-                batch,
-                response.calls.clone(),
-            ));
+            let (source, number) = lock(&handle.conversation).next_batch();
+            let batch = ToolBatch {
+                number,
+                agent: handle.agent,
+                calls: response.calls.clone(),
+            };
+            self.recorder
+                .record(RecordedEvent::ToolsCalled(source, batch));
         }
         // Only a request to Responses may omit earlier calls.
         if api != Api::Responses {
@@ -187,6 +190,8 @@ impl Monitor {
         match found {
             Some((_, (session, name))) => Some(RequestSource {
                 session: session.clone(),
+                is_named: true,
+                agent: named.map_or("", |named| named.agent),
                 subagent: None,
                 conversation: Some(name.clone()),
             }),
@@ -201,9 +206,23 @@ impl Monitor {
         request: &Request<'_>,
     ) -> Result<ConversationHandle, Unavailable> {
         let name = source.subagent.as_ref().or(source.conversation.as_ref());
-        let key = (source.session.clone(), name.cloned().unwrap_or_default());
+        let name = name.cloned().unwrap_or_default();
+        let source = &RequestSource {
+            session: if source.is_named {
+                source.session.clone()
+            } else {
+                lock(&self.cache).unnamed_session(&source.session, &name, request)
+            },
+            ..source.clone()
+        };
+        let key = (source.session.clone(), name);
+        let agent = source.agent;
         if let Some(conversation) = lock(&self.cache).get(&key) {
-            return Ok(ConversationHandle { key, conversation });
+            return Ok(ConversationHandle {
+                key,
+                agent,
+                conversation,
+            });
         }
         // After compaction a conversation continues with a different beginning.
         let cached = if turns::starts_with_summary(request) {
@@ -216,7 +235,11 @@ impl Monitor {
             None => Arc::new(Mutex::new(self.load_conversation(source).await?)),
         };
         let conversation = lock(&self.cache).insert(&key, conversation);
-        Ok(ConversationHandle { key, conversation })
+        Ok(ConversationHandle {
+            key,
+            agent,
+            conversation,
+        })
     }
 
     /// Loads a conversation that is not cached.
@@ -261,6 +284,39 @@ impl ConversationCache {
             self.recency.push_back(key.clone());
         }
         Some(conversation)
+    }
+
+    /// The session of a request without a session id. Agents that start with the same prompt have
+    /// the same name; they are distinguished by the conversation that the request continues. A
+    /// request that continues none starts a session with the next free number.
+    fn unnamed_session(&self, base: &str, name: &str, request: &Request<'_>) -> String {
+        let session = |number: u32| match number {
+            1 => base.to_owned(),
+            number => format!("{base}-{number}"),
+        };
+        let next = |cached: &Vec<_>| u32::try_from(cached.len()).map_or(u32::MAX, |len| len + 1);
+        let mut cached = Vec::new();
+        while let Some(conversation) = self
+            .conversations
+            .get(&(session(next(&cached)), name.to_owned()))
+        {
+            cached.push(conversation);
+        }
+        let is_continued = |conversation: &Arc<Mutex<Conversation>>| {
+            // The cache holds one reference, each request in flight another one.
+            let is_in_flight = Arc::strong_count(conversation) > 1;
+            lock(conversation).is_continued_by(request, is_in_flight)
+        };
+        let mut found = cached.iter().rposition(|one| is_continued(one));
+        if found.is_none() && !cached.is_empty() {
+            // Some agents omit the oldest rows.
+            let digests = turns::call_digests(request);
+            found = cached
+                .iter()
+                .rposition(|one| lock(one).is_anchored_in(&digests));
+        }
+        cached.truncate(found.unwrap_or(cached.len()));
+        session(next(&cached))
     }
 
     /// The most recently used conversation of a session.

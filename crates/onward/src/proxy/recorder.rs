@@ -8,9 +8,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use onward_core::Timestamp;
+use onward_core::call::Limit;
+use onward_core::call::agent::waits_for_agent;
 use onward_core::turn::LoopControl;
-use onward_engine::session::{Fingerprint, HookSource, ObservedStep, SessionSnapshot};
-use onward_engine::tool_calls::{InitialState, NewCall, POLICY};
+use onward_engine::session::{
+    Fingerprint, HookSource, ObservedCall, ObservedStep, SessionSnapshot,
+};
+use onward_engine::tool_calls::{CallRef, InitialState, NewCall, POLICY};
 use onward_engine::{Caller, Engine, Error};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -19,6 +23,9 @@ use super::request::ToolCall;
 
 /// The timeout of a database read.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a subagent may send no request. A request takes as long as the model thinks, or as its
+/// longest tool runs.
+const SUBAGENT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The maximum number of queued events.
 const QUEUE_CAPACITY: usize = 4_096;
 
@@ -26,14 +33,27 @@ const QUEUE_CAPACITY: usize = 4_096;
 pub(super) enum RecordedEvent {
     /// A user message started a turn.
     TurnStarted(HookSource),
-    /// A model response called tools: the source, the batch number in the turn, and the calls.
-    ToolsCalled(HookSource, u32, Vec<ToolCall>),
+    /// A model response called tools.
+    ToolsCalled(HookSource, ToolBatch),
     /// The results of a step were received.
     StepCompleted(HookSource, Box<ObservedStep>),
+    /// Results of calls of a turn that the user interrupted.
+    ResultsReceived(HookSource, Vec<ObservedCall>),
+    /// A subagent of the session is active.
+    SubagentActive(HookSource),
     /// A text answer ended the turn.
     TurnEnded(HookSource),
     /// Signals that all earlier events are written.
     Flush(oneshot::Sender<()>),
+}
+
+/// The tool calls of a model response.
+pub(super) struct ToolBatch {
+    /// The number of the response in the turn.
+    pub(super) number: u32,
+    /// The agent whose timeouts apply, if it was recognized.
+    pub(super) agent: &'static str,
+    pub(super) calls: Vec<ToolCall>,
 }
 
 /// The database is unavailable; a warning was logged.
@@ -146,8 +166,14 @@ async fn run_writer(shared: Arc<Shared>, mut events: mpsc::Receiver<RecordedEven
                     }
                 })
             }
-            RecordedEvent::ToolsCalled(source, batch, calls) => {
-                record_calls(engine, caller, &source, batch, calls).await
+            RecordedEvent::ToolsCalled(source, batch) => {
+                record_calls(engine, caller, &source, batch).await
+            }
+            RecordedEvent::ResultsReceived(source, results) => {
+                engine.record_results(caller, source, results).await
+            }
+            RecordedEvent::SubagentActive(source) => {
+                engine.record_subagent_activity(caller, source).await
             }
             RecordedEvent::TurnEnded(source) => engine.end_turn(caller, source).await,
             RecordedEvent::Flush(done) => {
@@ -165,27 +191,43 @@ async fn run_writer(shared: Arc<Shared>, mut events: mpsc::Receiver<RecordedEven
 
 /// Records the calls of a response in the tool call log. The proxy cannot see the process that
 /// makes them, so only timeouts apply. Their results arrive together in the next request, so all of
-/// them get the longest timeout.
+/// them get the longest timeout. The requests of a subagent are its activity, so its call times out
+/// without any.
 async fn record_calls(
     engine: &Engine,
     caller: &Caller,
     source: &HookSource,
-    batch: u32,
-    calls: Vec<ToolCall>,
+    batch: ToolBatch,
 ) -> Result<(), Error> {
+    let ToolBatch {
+        number,
+        agent,
+        calls,
+    } = batch;
     let calls = calls.into_iter().map(|ToolCall { id, tool, input }| {
         // The input of a streamed call is JSON text.
         let parsed = input
             .as_str()
             .and_then(|text| serde_json::from_str(text).ok());
         let input: Value = parsed.unwrap_or(input);
-        NewCall::from_hook(Some(id), tool, input, None)
+        let call = CallRef {
+            id: Some(id),
+            tool,
+            input,
+        };
+        engine.new_call(agent, call, None)
     });
     let calls: Vec<NewCall> = calls.collect();
-    let limit = POLICY.longest(calls.iter().map(|call| call.limit));
+    let limit = |call: &NewCall| match call.limit {
+        Limit::Never if waits_for_agent(agent, &call.tool) => Limit::After(SUBAGENT_TIMEOUT),
+        // The next request contains the answer of the agent.
+        Limit::Yields(time) => Limit::After(time),
+        limit @ (Limit::Unspecified | Limit::After(_) | Limit::Never) => limit,
+    };
+    let limit = POLICY.longest(calls.iter().map(limit));
     for call in calls {
         let call = NewCall {
-            batch: Some(batch),
+            batch: Some(number),
             limit,
             ..call
         };

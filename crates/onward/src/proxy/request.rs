@@ -42,6 +42,8 @@ pub(super) enum Row {
     Assistant(Vec<ToolCall>),
     /// The results of calls.
     ToolResults(Vec<ToolResult>),
+    /// The results of calls, and a user message after them: the user has interrupted the turn.
+    ResultsAndPrompt(Vec<ToolResult>, String),
     /// Any other row: a system message, a reminder, reasoning.
     Other,
 }
@@ -202,19 +204,44 @@ pub(super) fn content_text(content: &Value) -> String {
 
 /// Classifies a user message by its text without `<system-reminder>` elements.
 pub(super) fn parse_user_text(text: &str) -> Row {
-    const OPENING: &str = "<system-reminder>";
-    const CLOSING: &str = "</system-reminder>";
-    let mut left = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once(OPENING) {
-        left.push_str(before);
-        rest = after.split_once(CLOSING).map_or("", |(_, after)| after);
-    }
-    left.push_str(rest);
-    match left.trim() {
+    match without_reminders(text).trim() {
         "" => Row::Other,
         text => Row::Prompt(text.to_owned()),
     }
+}
+
+/// The user's message beside results of calls, without what agents add there.
+pub(super) fn prompt_beside_results(text: &str) -> Option<String> {
+    const INTERRUPTION: &str = "[Request interrupted by user";
+    let text = without_reminders(text);
+    let text = without_elements(&text, "environment_details");
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with(INTERRUPTION))
+        .collect();
+    let prompt = lines.join("\n").trim().to_owned();
+    (!prompt.is_empty()).then_some(prompt)
+}
+
+/// A text without the `<system-reminder>` elements that agents add to messages and results.
+pub(super) fn without_reminders(text: &str) -> Cow<'_, str> {
+    without_elements(text, "system-reminder")
+}
+
+/// A text without elements of this name. An element that is not closed extends to the end.
+fn without_elements<'a>(text: &'a str, name: &str) -> Cow<'a, str> {
+    let (opening, closing) = (format!("<{name}>"), format!("</{name}>"));
+    if !text.contains(&opening) {
+        return Cow::Borrowed(text);
+    }
+    let mut left = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(&opening) {
+        left.push_str(before);
+        rest = after.split_once(&closing).map_or("", |(_, after)| after);
+    }
+    left.push_str(rest);
+    Cow::Owned(left)
 }
 
 /// The arguments of a call: the parsed JSON, or the string itself if it is not JSON.

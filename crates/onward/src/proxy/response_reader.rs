@@ -1,14 +1,14 @@
 //! Reads model responses while they are relayed: event streams and JSON bodies.
 //!
 //! Each chunk is read after it has been relayed, so reading adds no latency. A response that cannot
-//! be read (compressed, truncated, in another format) counts as unknown. The reader collects the
+//! be read (truncated, in another format) counts as unknown. A compressed one is decoded at its end. The reader collects the
 //! tool calls of a response; a response without calls ends the turn.
 
-use axum::body::Bytes;
 use onward_core::transcript::Api;
 use serde_json::Value;
 
 use super::codec::{EventContent, ModelResponse, codec};
+use super::content_coding::ContentCoding;
 
 /// The maximum length of a JSON body or of one event; longer ones are not read.
 const MAX_BUFFERED_BYTES: usize = 16 << 20;
@@ -104,24 +104,29 @@ pub(super) struct ResponseReader {
 enum Buffer {
     Events(SseParser),
     Body(Vec<u8>),
+    /// A compressed body, which is decoded after its last byte.
+    Compressed(Vec<u8>, ContentCoding, BodyKind),
     /// The response is too long to be read.
     Discarded,
 }
 
 impl ResponseReader {
-    pub(super) fn new(api: Api, kind: BodyKind) -> Self {
+    pub(super) fn new(api: Api, kind: BodyKind, coding: ContentCoding) -> Self {
         Self {
             api,
             response: ModelResponse::placeholder(),
-            buffer: match kind {
-                BodyKind::EventStream => Buffer::Events(SseParser::default()),
-                BodyKind::Json => Buffer::Body(Vec::new()),
+            buffer: match (coding, kind) {
+                (ContentCoding::Identity, BodyKind::EventStream) => {
+                    Buffer::Events(SseParser::default())
+                }
+                (ContentCoding::Identity, BodyKind::Json) => Buffer::Body(Vec::new()),
+                (coding, kind) => Buffer::Compressed(Vec::new(), coding, kind),
             },
         }
     }
 
     /// Adds bytes that have been relayed.
-    pub(super) fn push(&mut self, bytes: &Bytes) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         let too_long = match &mut self.buffer {
             Buffer::Events(events) => {
                 events.push(bytes);
@@ -130,7 +135,7 @@ impl ResponseReader {
                 }
                 events.is_too_long()
             }
-            Buffer::Body(body) => {
+            Buffer::Body(body) | Buffer::Compressed(body, ..) => {
                 body.extend_from_slice(bytes);
                 body.len() > MAX_BUFFERED_BYTES
             }
@@ -150,6 +155,16 @@ impl ResponseReader {
                     codec(self.api).read_body(&mut self.response, &body);
                 }
                 self.response
+            }
+            Buffer::Compressed(body, coding, kind) => {
+                match coding.decode(&body, MAX_BUFFERED_BYTES) {
+                    Some(body) => {
+                        let mut reader = Self::new(self.api, kind, ContentCoding::Identity);
+                        reader.push(&body);
+                        reader.finish()
+                    }
+                    None => ModelResponse::placeholder(),
+                }
             }
             Buffer::Discarded => ModelResponse::placeholder(),
         }
@@ -193,8 +208,8 @@ mod tests {
     #[test]
     fn discards_a_response_that_is_too_long() {
         for kind in [BodyKind::Json, BodyKind::EventStream] {
-            let mut reader = ResponseReader::new(Api::Chat, kind);
-            let piece = Bytes::from(vec![b'a'; 1 << 20]);
+            let mut reader = ResponseReader::new(Api::Chat, kind, ContentCoding::Identity);
+            let piece = vec![b'a'; 1 << 20];
             for _ in 0..20 {
                 reader.push(&piece);
             }

@@ -5,6 +5,7 @@
 //! digest also separates parallel conversations in one session, such as those of subagents.
 
 use axum::http::HeaderMap;
+use axum::http::header::USER_AGENT;
 use onward_core::transcript::Api;
 use onward_core::transcript::json::Object;
 
@@ -30,6 +31,10 @@ const MAX_NAME_CHARS: usize = 128;
 pub(super) struct RequestSource {
     /// The session id.
     pub(super) session: String,
+    /// Whether the agent sent the id. Otherwise several sessions may have it.
+    pub(super) is_named: bool,
+    /// The agent whose timeouts apply; empty if it is not recognized.
+    pub(super) agent: &'static str,
     /// The subagent id, if the agent sends one.
     pub(super) subagent: Option<String>,
     /// The digest of the conversation's beginning, unless the server stores the conversation.
@@ -53,9 +58,32 @@ pub(super) fn identify(headers: &HeaderMap, request: &Request<'_>) -> Option<Req
     };
     Some(RequestSource {
         session,
+        is_named: named.is_some(),
+        agent: agent(headers),
         subagent: header(SUBAGENT_HEADER),
         conversation,
     })
+}
+
+/// The agent that sent a request, by its headers.
+fn agent(headers: &HeaderMap) -> &'static str {
+    const PRODUCTS: [(&str, &str); 6] = [
+        ("claude-cli", "claude-code"),
+        ("claude-code", "claude-code"),
+        ("codex", "codex"),
+        ("kimi", "kimi"),
+        ("opencode", "opencode"),
+        ("geminicli", "gemini"),
+    ];
+    if headers.contains_key("x-claude-code-session-id") {
+        return "claude-code";
+    }
+    let product = headers
+        .get(USER_AGENT)
+        .and_then(|value| value.to_str().ok());
+    let product = product.unwrap_or_default().to_ascii_lowercase();
+    let known = PRODUCTS.iter().find(|(name, _)| product.starts_with(name));
+    known.map_or("", |(_, agent)| *agent)
 }
 
 /// The session id in the body.

@@ -14,7 +14,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::stream;
 use onward_core::transcript::Api;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::codec::{EventContent, ModelResponse, codec};
@@ -35,6 +35,7 @@ pub(super) struct TextOnlyExchange {
     pub(super) outgoing: OutgoingRequest,
     /// The request of the agent, repaired if necessary.
     pub(super) request: String,
+    pub(super) is_streaming: bool,
     pub(super) reminder: String,
     pub(super) final_message: String,
     pub(super) conversation: ConversationHandle,
@@ -50,6 +51,62 @@ impl TextOnlyExchange {
             Some(BodyKind::Json) => self.respond_json(first).await,
             None => forward::relay(first),
         }
+    }
+
+    /// Responds after the API rejected the request that forbids tools: with the text of a second
+    /// request without tools, or with the final message. An error that does not concern tools, such
+    /// as a conversation that is too long, is relayed if the second request fails as well.
+    pub(super) async fn respond_to_rejection(self, first: reqwest::Response) -> Response {
+        let head = forward::response_head(&first);
+        let second = self.retry_without_tools().await;
+        if second.is_none()
+            && let BufferedBody::Complete(body) = buffer_body(first).await
+            && !String::from_utf8_lossy(&body).contains("tool")
+        {
+            return head.map(|()| Body::from(body));
+        }
+        if let Some(second) = second {
+            let is_json = body_kind(&second) == Some(BodyKind::Json);
+            if !self.is_streaming && is_json {
+                let head = forward::response_head(&second);
+                if let BufferedBody::Complete(body) = buffer_body(second).await
+                    && self.parse_text_answer(&body).is_some()
+                {
+                    self.proxy.monitor.end_turn(&self.conversation);
+                    return head.map(|()| Body::from(body));
+                }
+            } else if self.is_streaming {
+                return self.stream_text(Response::new(()), Some(second));
+            }
+        }
+        if self.is_streaming {
+            return self.stream_text(Response::new(()), None);
+        }
+        self.proxy.monitor.end_turn(&self.conversation);
+        let response = ModelResponse::placeholder();
+        let body = json!({ "id": response.id, "model": response.model });
+        self.final_body(body, Response::new(()))
+    }
+
+    /// A streamed response with the text of the second response, or the final message.
+    fn stream_text(self, mut head: Response<()>, second: Option<reqwest::Response>) -> Response {
+        let kind = HeaderValue::from_static("text/event-stream");
+        head.headers_mut().insert(CONTENT_TYPE, kind);
+        self.respond_with_task(head, move |exchange, sender| {
+            let response = ModelResponse::placeholder();
+            exchange.write_text(response, second, sender)
+        })
+    }
+
+    /// A JSON response with the final message as its only content.
+    fn final_body(&self, body: Value, head: Response<()>) -> Response {
+        let text = codec(self.api).text_body(body, &self.final_message);
+        let mut response = head.map(|()| Body::from(text.to_string()));
+        *response.status_mut() = StatusCode::OK;
+        response.headers_mut().remove(CONTENT_LENGTH);
+        let kind = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        response
     }
 
     async fn respond_json(self, first: reqwest::Response) -> Response {
@@ -83,13 +140,7 @@ impl TextOnlyExchange {
                 return relay(head, body);
             }
         }
-        let text = codec(self.api).text_body(value, &self.final_message);
-        let mut response = head.map(|()| Body::from(text.to_string()));
-        *response.status_mut() = StatusCode::OK;
-        response.headers_mut().remove(CONTENT_LENGTH);
-        let kind = HeaderValue::from_static("application/json");
-        response.headers_mut().insert(CONTENT_TYPE, kind);
-        response
+        self.final_body(value, head)
     }
 
     /// The text of a response body without calls.
@@ -103,12 +154,24 @@ impl TextOnlyExchange {
     fn respond_stream(self, first: reqwest::Response) -> Response {
         let mut head = forward::response_head(&first);
         head.headers_mut().remove(CONTENT_LENGTH);
+        self.respond_with_task(head, move |exchange, sender| {
+            exchange.relay_streams(first, sender)
+        })
+    }
+
+    /// A streamed response whose body a task writes. If the agent disconnects, the task is
+    /// cancelled, and with it the upstream request.
+    fn respond_with_task<F, W>(self, head: Response<()>, write: W) -> Response
+    where
+        W: FnOnce(Self, BodySender) -> F + Send + 'static,
+        F: Future<Output = ()> + Send,
+    {
         let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
         tokio::spawn(async move {
+            let open = sender.clone();
             tokio::select! {
-                // The agent has disconnected: cancel the upstream request.
-                () = sender.closed() => {}
-                () = self.relay_streams(first, &sender) => {}
+                () = open.closed() => {}
+                () = write(self, sender) => {}
             }
         });
         let body = stream::unfold(receiver, async |mut receiver| {
@@ -119,7 +182,8 @@ impl TextOnlyExchange {
     }
 
     /// Relays the first response up to its first call, then the text of the second one.
-    async fn relay_streams(&self, mut first: reqwest::Response, sender: &BodySender) {
+    async fn relay_streams(self, mut first: reqwest::Response, sender: BodySender) {
+        let sender = &sender;
         let mut response = ModelResponse::placeholder();
         let mut events = SseParser::default();
         'call: loop {
@@ -149,13 +213,25 @@ impl TextOnlyExchange {
         }
         drop(first);
         response.finished = false;
+        let second = self.retry_without_tools().await;
+        self.write_text(response, second, sender.clone()).await;
+    }
+
+    /// Continues a response with the text of the second one, or with the final message.
+    async fn write_text(
+        self,
+        response: ModelResponse,
+        second: Option<reqwest::Response>,
+        sender: BodySender,
+    ) {
+        let sender = &sender;
         let mut writer = TextWriter {
             api: self.api,
             response,
             text: String::new(),
             started: false,
         };
-        let is_complete = match self.retry_without_tools().await {
+        let is_complete = match second {
             Some(second) => self.relay_retry(second, &mut writer, sender).await,
             None => false,
         };
@@ -192,6 +268,7 @@ impl TextOnlyExchange {
             while let Some(event) = events.next_event() {
                 match event.apply(self.api, &mut response) {
                     EventContent::Text(text) => {
+                        writer.adopt_identity(&response);
                         send_chunk(sender, writer.write(&text).into_bytes()).await;
                     }
                     EventContent::ToolCall => return false,
@@ -225,6 +302,15 @@ struct TextWriter {
 }
 
 impl TextWriter {
+    /// Writes as the response with this identity, unless another one has started.
+    fn adopt_identity(&mut self, response: &ModelResponse) {
+        if !self.started && !self.response.started {
+            self.response.id.clone_from(&response.id);
+            self.response.model.clone_from(&response.model);
+            self.response.created.clone_from(&response.created);
+        }
+    }
+
     fn write(&mut self, text: &str) -> String {
         let mut out = String::new();
         if !std::mem::replace(&mut self.started, true) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::codec::codec;
-use super::request::{Request, Row, ToolCall, ToolResult};
+use super::request::{Request, Row, ToolCall, ToolResult, without_reminders};
 
 /// A model response with the results of its calls.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,6 +37,7 @@ pub(super) struct Anchor {
     row_count: usize,
     row: usize,
     digest: String,
+    is_prompt: bool,
 }
 
 /// The part of a request after the anchor.
@@ -48,6 +49,8 @@ pub(super) struct Delta {
     pub(super) prompt: Option<Prompt>,
     /// The steps after that message.
     pub(super) steps: Vec<Step>,
+    /// The steps before that message, which belong to the last turn.
+    pub(super) earlier_steps: Vec<Step>,
     /// The anchor for the next request.
     pub(super) anchor: Option<Anchor>,
 }
@@ -65,9 +68,10 @@ pub(super) fn delta(request: &Request<'_>, anchor: Option<&Anchor>) -> Delta {
     match anchor.filter(|anchor| matches_anchor(request, anchor)) {
         Some(anchor) => delta_from(request, anchor.row_count, Some(anchor)),
         None => {
-            let last = (0..request.rows().len())
-                .rev()
-                .find(|row| matches!(parse_row(request, *row), Row::Prompt(_)));
+            let last = (0..request.rows().len()).rev().find(|row| {
+                let row = parse_row(request, *row);
+                matches!(row, Row::Prompt(_) | Row::ResultsAndPrompt(..))
+            });
             delta_from(request, last.unwrap_or(0), None)
         }
     }
@@ -81,6 +85,7 @@ fn matches_anchor(request: &Request<'_>, anchor: &Anchor) -> bool {
 fn delta_from(request: &Request<'_>, from: usize, found: Option<&Anchor>) -> Delta {
     let mut prompt = None;
     let mut steps: Vec<Step> = Vec::new();
+    let mut earlier_steps: Vec<Step> = Vec::new();
     let mut anchor = found.cloned();
     for index in from..request.rows().len() {
         let row = parse_row(request, index);
@@ -89,17 +94,15 @@ fn delta_from(request: &Request<'_>, from: usize, found: Option<&Anchor>) -> Del
                 row_count: request.rows().len(),
                 row: index,
                 digest,
+                is_prompt: !matches!(row, Row::Assistant(_)),
             });
         }
+        let (row, text) = match row {
+            Row::Prompt(text) => (Row::Other, Some(text)),
+            Row::ResultsAndPrompt(results, text) => (Row::ToolResults(results), Some(text)),
+            row @ (Row::Assistant(_) | Row::ToolResults(_) | Row::Other) => (row, None),
+        };
         match row {
-            Row::Prompt(text) => {
-                steps.clear();
-                prompt = Some(Prompt {
-                    row: index,
-                    digest: digest(&[&text]),
-                    is_summary: is_summary(&text),
-                });
-            }
             Row::Assistant(calls) => match steps.last_mut() {
                 Some(step) if step.results.is_empty() => step.calls.extend(calls),
                 Some(_) | None => steps.push(Step {
@@ -114,7 +117,15 @@ fn delta_from(request: &Request<'_>, from: usize, found: Option<&Anchor>) -> Del
                     results,
                 }),
             },
-            Row::Other => {}
+            Row::Prompt(_) | Row::ResultsAndPrompt(..) | Row::Other => {}
+        }
+        if let Some(text) = text {
+            earlier_steps.append(&mut steps);
+            prompt = Some(Prompt {
+                row: index,
+                digest: digest(&[&text]),
+                is_summary: is_summary(&text),
+            });
         }
     }
     if let Some(anchor) = &mut anchor {
@@ -123,12 +134,39 @@ fn delta_from(request: &Request<'_>, from: usize, found: Option<&Anchor>) -> Del
     if request.rows().is_empty() {
         prompt = plain_text_prompt(request);
     }
-    steps.retain(|step| !step.results.is_empty());
+    for steps in [&mut steps, &mut earlier_steps] {
+        steps.retain(|step| !step.results.is_empty());
+    }
     Delta {
         continues: found.is_some(),
         prompt,
         steps,
+        earlier_steps,
         anchor,
+    }
+}
+
+/// The digests of all rows with calls.
+pub(super) fn call_digests(request: &Request<'_>) -> Vec<String> {
+    (0..request.rows().len())
+        .map(|row| parse_row(request, row))
+        .filter(|row| matches!(row, Row::Assistant(_)))
+        .filter_map(|row| row_digest(&row))
+        .collect()
+}
+
+impl Anchor {
+    /// Whether a request continues the conversation with this anchor. `is_answered`: the model has
+    /// answered the last request, or is answering it. An agent that then sends the first prompt
+    /// alone again starts another conversation.
+    pub(super) fn is_continued_by(&self, request: &Request<'_>, is_answered: bool) -> bool {
+        let is_restart = self.is_prompt && request.rows().len() == self.row_count && self.row == 0;
+        matches_anchor(request, self) && !(is_restart && is_answered)
+    }
+
+    /// Whether one of these digests is the anchor's.
+    pub(super) fn is_one_of(&self, digests: &[String]) -> bool {
+        !self.is_prompt && digests.contains(&self.digest)
     }
 }
 
@@ -137,7 +175,10 @@ fn delta_from(request: &Request<'_>, from: usize, found: Option<&Anchor>) -> Del
 pub(super) fn is_compaction_request(request: &Request<'_>) -> bool {
     let last = request.rows().len().checked_sub(1);
     let last = last.map(|row| parse_row(request, row));
-    matches!(last, Some(Row::Prompt(text)) if requests_summary(&text))
+    matches!(
+        last,
+        Some(Row::Prompt(text) | Row::ResultsAndPrompt(_, text)) if requests_summary(&text)
+    )
 }
 
 /// Whether the conversation starts with a summary of a compacted conversation.
@@ -164,7 +205,7 @@ pub(super) fn conversation_digest(request: &Request<'_>) -> String {
 
 fn first_prompt(request: &Request<'_>) -> Option<String> {
     (0..request.rows().len()).find_map(|row| match parse_row(request, row) {
-        Row::Prompt(text) => Some(text),
+        Row::Prompt(text) | Row::ResultsAndPrompt(_, text) => Some(text),
         Row::Assistant(_) | Row::ToolResults(_) | Row::Other => None,
     })
 }
@@ -190,7 +231,7 @@ impl Step {
                 tool,
                 input,
                 ok: result.ok,
-                output: result.output,
+                output: without_reminders(&result.output).into_owned(),
             }
         });
         observed.collect()
@@ -222,7 +263,7 @@ fn requests_summary(text: &str) -> bool {
 /// The digest of a row, if it can serve as an anchor.
 fn row_digest(row: &Row) -> Option<String> {
     match row {
-        Row::Prompt(text) => Some(digest(&[text])),
+        Row::Prompt(text) | Row::ResultsAndPrompt(_, text) => Some(digest(&[text])),
         Row::Assistant(calls) if !calls.is_empty() => {
             let ids: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
             Some(digest(&ids))

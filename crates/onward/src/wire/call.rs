@@ -182,7 +182,9 @@ impl CallSummary {
         let synthetic = record.synthetic.as_ref();
         let timeout = match record.call.limit {
             Limit::Never => None,
-            limit @ (Limit::Unspecified | Limit::After(_)) => POLICY.timeout(limit),
+            limit @ (Limit::Unspecified | Limit::After(_) | Limit::Yields(_)) => {
+                POLICY.timeout(limit)
+            }
         };
         let result = record.result.clone();
         Self {

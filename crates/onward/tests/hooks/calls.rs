@@ -1,5 +1,6 @@
 //! Tool calls recorded by the hooks of each agent.
 
+use onward_core::Timestamp;
 use onward_core::call::CallStatus;
 use serde_json::{Value, json};
 
@@ -122,4 +123,60 @@ fn records_results_if_loop_control_is_off() {
     result["tool_use_id"] = calls(&harness)[0]["callId"].clone();
     harness.send_payload(&result.to_string()).assert_empty();
     assert_eq!(calls(&harness)[0]["status"], "completed");
+}
+
+#[test]
+fn kimi_reports_the_decision_of_the_user() {
+    for (decision, status) in [
+        ("approved", "running"),
+        ("rejected", "denied"),
+        ("cancelled", "denied"),
+    ] {
+        let harness = Harness::new(&format!("decision-{decision}"), "kimi");
+        harness.send("before_tool");
+        send_for_first_call(&harness, "permission");
+        let payload = harness.payload("permission_result");
+        let payload = payload
+            .replace("approved", decision)
+            .replace("before_2", "before_0");
+        harness.send_payload(&payload);
+        assert_eq!(calls(&harness)[0]["status"], status, "{decision}");
+    }
+}
+
+#[test]
+fn a_call_has_the_timeout_of_its_agent_and_its_environment() {
+    for (agent, timeout) in [
+        ("claude-code", 120_000),
+        ("codex", 10_000),
+        ("gemini", 300_000),
+        ("kimi", 60_000),
+        ("opencode", 120_000),
+    ] {
+        let harness = Harness::new(&format!("timeout-{agent}"), agent);
+        harness.send("before_tool");
+        assert_eq!(calls(&harness)[0]["timeoutMs"], timeout, "{agent}");
+    }
+    let harness = Harness::new("timeout-variable", "claude-code");
+    let harness = harness.with_env("BASH_DEFAULT_TIMEOUT_MS", 300_000);
+    harness.send("before_tool");
+    assert_eq!(calls(&harness)[0]["timeoutMs"], 300_000);
+}
+
+#[test]
+fn the_configuration_of_the_payloads_directory_sets_timeouts() {
+    let harness = Harness::new("timeout-configuration", "kimi");
+    let project = harness.program.dir.join("project");
+    std::fs::create_dir_all(project.join("src")).unwrap();
+    let config = "[calls]\ngrace_ms = 1000\ntool_timeouts_ms = [\"kimi/Bash=7000\"]\n";
+    std::fs::write(project.join("onward.toml"), config).unwrap();
+    let payload = harness.payload("before_tool");
+    let folder = harness.work_dir().display().to_string();
+    let inside = project.join("src").display().to_string();
+    harness.send_payload(&payload.replace(&folder, &inside));
+    let call = &calls(&harness)[0];
+    assert_eq!(call["timeoutMs"], 7_000);
+    let at = |key: &str| call[key].as_str().unwrap().parse::<Timestamp>().unwrap();
+    let span = at("staleAt").as_millis() - at("startedAt").as_millis();
+    assert_eq!(span, 8_000);
 }

@@ -279,3 +279,39 @@ fn prints_the_changes_as_json() {
     assert_eq!(json["files"][1]["path"], path);
     assert_eq!(home.run(&["emacs"]).status.code(), Some(2));
 }
+
+#[test]
+fn writes_the_database_into_every_entry() {
+    for agent in AGENTS {
+        let home = Home::new(&format!("database-{agent}"));
+        let database = home.path("project/my plans.db");
+        let database = database.to_str().unwrap();
+        home.install(&[agent, "--database", "my plans.db"]);
+        let files = home.files();
+        for (path, text) in &files {
+            let text = String::from_utf8_lossy(text);
+            let entries = text.matches("--database").count();
+            assert!(entries > 0, "{}", path.display());
+            assert_eq!(text.matches(database).count(), entries, "{text}");
+        }
+        // The entries are recognized: they are replaced, and removed.
+        home.install(&[agent, "--database", "my plans.db"]);
+        assert_eq!(home.files(), files, "{agent}");
+        home.install(&[agent]);
+        let all = home.files();
+        let written = all
+            .iter()
+            .filter(|(path, _)| !path.ends_with("onward-backup"));
+        for (path, text) in written.filter(|(path, _)| files.contains_key(*path)) {
+            let text = String::from_utf8_lossy(text);
+            assert!(!text.contains("--database"), "{}: {text}", path.display());
+        }
+        home.install(&[agent, "--database", "my plans.db"]);
+        home.install(&[agent, "--uninstall"]);
+        let left = home.files();
+        for (path, text) in left.iter().filter(|(path, _)| files.contains_key(*path)) {
+            let text = String::from_utf8_lossy(text);
+            assert!(!text.contains("onward"), "{}: {text}", path.display());
+        }
+    }
+}

@@ -80,6 +80,15 @@ fn writes_the_configuration_of_codex() {
     let config: toml::Table = home.read(".codex/config.toml").parse().unwrap();
     let server = &config["mcp_servers"]["onward"];
     assert_eq!(server["command"].as_str(), Some(binary().as_str()));
+    // Codex passes only these variables to the server, but all of them to the hooks.
+    let variables = server["env_vars"].as_array().unwrap();
+    for name in ["XDG_DATA_HOME", "ONWARD_DATABASE", "DATABASE_URL"] {
+        assert!(
+            variables
+                .iter()
+                .any(|variable| variable.as_str() == Some(name))
+        );
+    }
     let file = home.json(".codex/hooks.json");
     assert_eq!(
         file.as_object().unwrap().len(),
@@ -128,7 +137,7 @@ fn writes_the_configuration_of_kimi() {
     );
     let config: toml::Table = home.read(".kimi-code/config.toml").parse().unwrap();
     let hooks = config["hooks"].as_array().unwrap();
-    assert_eq!(hooks.len(), 10);
+    assert_eq!(hooks.len(), 11);
     for table in hooks {
         let table = table.as_table().unwrap();
         let keys: Vec<&str> = table.keys().map(String::as_str).collect();

@@ -123,3 +123,55 @@ fn a_missing_binary_has_no_effect_on_the_agent() {
     assert_eq!(effects["errors"], json!([null, null, null]));
     assert_eq!(effects["outputs"][4], "(no output)");
 }
+
+/// Resumes a session as opencode does: without creating it, in a process of its own.
+const RESUMED: &str = r#"
+import { Onward } from "./onward.mjs"
+const hooks = await Onward({ client: {}, directory: process.cwd() })
+const parts = []
+for (let n = 0; n < 2; n++) {
+  const output = { message: {}, parts: [{ type: "text", text: "continue" }] }
+  await hooks["chat.message"]({ sessionID: "ses_1" }, output)
+  parts.push(output.parts[0].text)
+}
+console.log(JSON.stringify(parts))
+"#;
+
+#[test]
+fn reports_interrupted_calls_to_the_model_of_a_resumed_session() {
+    if Command::new("node").arg("--version").output().is_err() {
+        return;
+    }
+    let home = Home::new("plugin-resumed");
+    let database = home.path("fixed.db");
+    home.install(&["opencode", "--database", database.to_str().unwrap()]);
+    let plugin = home.read(".config/opencode/plugins/onward.js");
+    home.write("project/onward.mjs", &plugin);
+    home.write(
+        "project/first.mjs",
+        r#"
+import { Onward } from "./onward.mjs"
+const hooks = await Onward({ client: {}, directory: process.cwd() })
+const sessionID = "ses_1"
+await hooks["chat.message"]({ sessionID }, { parts: [{ type: "text", text: "deploy" }] })
+const input = { tool: "bash", sessionID, callID: "call_1" }
+await hooks["tool.execute.before"](input, { args: { command: "make deploy" } })
+"#,
+    );
+    home.write("project/resumed.mjs", RESUMED);
+    let run = |script: &str| {
+        let run = Command::new("node")
+            .arg(script)
+            .current_dir(home.path("project"))
+            .env("HOME", home.path(""))
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{run:?}");
+        run.stdout
+    };
+    run("first.mjs");
+    let prompts: Vec<String> = serde_json::from_slice(&run("resumed.mjs")).unwrap();
+    assert!(prompts[0].starts_with("continue\n\n"), "{prompts:?}");
+    assert!(prompts[0].contains("make deploy"), "{prompts:?}");
+    assert_eq!(prompts[1], "continue");
+}

@@ -465,7 +465,7 @@ impl Conversation {
         for (index, event) in events.iter().enumerate() {
             let choice = &event["choices"][0];
             assert!(choice["delta"].get("tool_calls").is_none(), "{event}");
-            assert_eq!(event["id"], "chatcmpl-1");
+            assert_eq!(event["id"], events[0]["id"]);
             text.push_str(choice["delta"]["content"].as_str().unwrap_or_default());
             let last = index + 1 == events.len();
             assert_eq!(choice["finish_reason"] == "stop", last, "{event}");
@@ -484,7 +484,7 @@ impl Conversation {
         }
         let last = &events[events.len() - 1];
         assert_eq!(last["type"], "response.completed");
-        assert_eq!(last["response"]["id"], "resp_1");
+        assert_eq!(last["response"]["id"], events[0]["response"]["id"]);
         assert_eq!(self.body_text(&last["response"]), text);
         text
     }

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use onward_testbed::TIMEOUT;
 use onward_testbed::mcp_client::{Client, Era};
-use onward_testbed::mock_server::MockServer;
-use serde_json::json;
+use onward_testbed::mock_server::{MockServer, Reply};
+use onward_testbed::{Server, TIMEOUT};
+use serde_json::{Value, json};
 
 use crate::conversation::{ALL_APIS, Api, Conversation};
 use crate::{program, session_calls, session_turns};
@@ -379,4 +379,197 @@ fn contains(path: &Path, key: &str) -> bool {
     bytes
         .windows(key.len())
         .any(|window| window == key.as_bytes())
+}
+
+/// Sends a conversation without a session id.
+async fn send_unnamed(proxy: &Server, conversation: &Conversation) {
+    let body = conversation.request().to_string();
+    let response = proxy.send(conversation.path(), body).await;
+    assert!(response.status.is_success(), "{response:?}");
+}
+
+#[tokio::test]
+async fn separates_unnamed_sessions_with_the_same_beginning() {
+    let upstream = MockServer::start();
+    let proxy = program("unnamed").proxy(&upstream.url);
+    let mut first = Conversation::new(Api::Anthropic, false, "");
+    let mut second = Conversation::new(Api::Anthropic, false, "");
+    for step in 0..6 {
+        for (name, conversation) in [("a", &mut first), ("b", &mut second)] {
+            upstream.enqueue(conversation.call_reply());
+            send_unnamed(&proxy, conversation).await;
+            let id = format!("{name}_{step}");
+            let (call, result) = conversation.call_and_result(&id, "true", "");
+            conversation.rows.extend([call, result]);
+        }
+    }
+    // A third session begins after the others.
+    upstream.enqueue(first.call_reply());
+    send_unnamed(&proxy, &Conversation::new(Api::Anthropic, false, "")).await;
+    let dir = proxy.stop();
+    let list = dir.run_json(&["--json", "session", "list"]);
+    let sessions = list["sessions"].as_array().unwrap();
+    assert_eq!(sessions.len(), 3, "{list}");
+    let mut idle: Vec<u64> = Vec::new();
+    for session in sessions {
+        let turns = session_turns(&dir, session["sessionId"].as_str().unwrap());
+        assert_eq!(turns.len(), 1, "{turns:?}");
+        idle.push(turns[0]["idleSteps"].as_u64().unwrap());
+    }
+    idle.sort_unstable();
+    assert_eq!(idle, [0, 5, 5]);
+}
+
+#[tokio::test]
+async fn a_message_beside_results_starts_a_turn() {
+    let upstream = MockServer::start();
+    let proxy = program("interrupted-turn").proxy(&upstream.url);
+    let mut conversation = Conversation::new(Api::Anthropic, false, "s");
+    conversation.run_idle_steps(&proxy, &upstream, 3).await;
+    let beside = |conversation: &mut Conversation, text: &str| {
+        let row = conversation.rows.last_mut().unwrap();
+        let blocks = row["content"].as_array_mut().unwrap();
+        blocks.push(json!({ "type": "text", "text": text }));
+    };
+    beside(
+        &mut conversation,
+        "<system-reminder>Be brief.</system-reminder>",
+    );
+    conversation.run_idle_steps(&proxy, &upstream, 1).await;
+    beside(
+        &mut conversation,
+        "[Request interrupted by user for tool use]",
+    );
+    beside(&mut conversation, "Look at the tables instead.");
+    upstream.enqueue(conversation.call_reply());
+    conversation.send(&proxy).await;
+    let dir = proxy.stop();
+    let turns = session_turns(&dir, "s");
+    let mut idle: Vec<u64> = turns
+        .iter()
+        .map(|turn| turn["idleSteps"].as_u64().unwrap())
+        .collect();
+    idle.sort_unstable();
+    assert_eq!(idle, [0, 3], "{turns:?}");
+}
+
+#[tokio::test]
+async fn judges_results_without_reminders() {
+    let upstream = MockServer::start();
+    let proxy = program("reminders").proxy(&upstream.url);
+    let mut conversation = Conversation::new(Api::Anthropic, false, "s");
+    for word in ["ebb", "flow", "moon", "sun", "reef"] {
+        let output = format!(
+            "<system-reminder>The {word} is a new sentence that is long enough to count as new \
+             information in this turn.</system-reminder>"
+        );
+        conversation
+            .run_step(&proxy, &upstream, "true", &output)
+            .await;
+    }
+    let dir = proxy.stop();
+    assert_eq!(session_turns(&dir, "s")[0]["idleSteps"], 4);
+}
+
+#[tokio::test]
+async fn records_the_calls_of_compressed_responses() {
+    let upstream = MockServer::start();
+    let proxy = program("compressed").proxy(&upstream.url);
+    let body = json!({
+        "id": "msg_1", "type": "message", "role": "assistant",
+        "content": [{
+            "type": "tool_use", "id": "c1", "name": "Bash", "input": { "command": "make deploy" },
+        }],
+        "stop_reason": "tool_use",
+    });
+    let body = body.to_string().into_bytes();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &body).unwrap();
+    let level = ruzstd::encoding::CompressionLevel::Fastest;
+    let zstd = ruzstd::encoding::compress_to_vec(body.as_slice(), level);
+    for (coding, body) in [
+        ("gzip", gzip.finish().unwrap()),
+        ("br", BROTLI_CALL.to_vec()),
+        ("zstd", zstd),
+    ] {
+        let conversation = Conversation::new(Api::Anthropic, false, coding);
+        let reply = Reply::new("application/json", body.clone());
+        upstream.enqueue(reply.header("content-encoding", coding));
+        let response = conversation.send(&proxy).await;
+        assert_eq!(response.body, body, "{coding}: the response is unchanged");
+    }
+    let dir = proxy.stop();
+    for coding in ["gzip", "br", "zstd"] {
+        let calls = session_calls(&dir, coding);
+        assert_eq!(calls[0]["input"], "make deploy", "{coding}");
+    }
+}
+
+/// The response of the test above, compressed with Brotli.
+const BROTLI_CALL: &[u8] = &[
+    27, 164, 0, 128, 44, 14, 236, 134, 239, 205, 240, 211, 55, 53, 224, 236, 156, 87, 132, 82, 100,
+    107, 175, 200, 230, 42, 166, 14, 100, 155, 215, 191, 235, 236, 122, 68, 66, 42, 208, 148, 234,
+    169, 117, 88, 186, 250, 234, 228, 196, 15, 102, 21, 180, 5, 248, 45, 172, 121, 129, 104, 26,
+    216, 198, 40, 29, 24, 226, 139, 76, 241, 185, 5, 226, 14, 33, 239, 151, 65, 88, 28, 56, 233,
+    14, 49, 73, 97, 163, 243, 149, 47, 101, 89, 187, 232, 134, 173, 177, 155, 158, 100, 150, 194,
+    14, 134, 240, 191, 110, 86, 158, 159, 127, 185, 47, 75, 160, 18, 150, 54, 100, 227,
+];
+
+#[tokio::test]
+async fn a_batch_with_a_subagent_times_out_without_activity() {
+    let upstream = MockServer::start();
+    let proxy = program("subagent-timeout").proxy(&upstream.url);
+    let calls = |tools: &[&str]| {
+        let block =
+            |tool: &&str| json!({ "type": "tool_use", "id": tool, "name": tool, "input": {} });
+        let blocks: Vec<Value> = tools.iter().map(block).collect();
+        Reply::json(&json!({
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "m",
+            "content": blocks, "stop_reason": "tool_use",
+        }))
+    };
+    for (session, tools) in [
+        ("agent", &["Task", "Bash"][..]),
+        ("question", &["AskUserQuestion", "Task"]),
+    ] {
+        upstream.enqueue(calls(tools));
+        let conversation = Conversation::new(Api::Anthropic, false, session);
+        conversation.send(&proxy).await;
+    }
+    // The subagent sends a request of its own.
+    let mut subagent = Conversation::new(Api::Anthropic, false, "agent");
+    subagent.rows.clear();
+    subagent.add_user_message("Find the tables.");
+    upstream.enqueue(subagent.call_reply());
+    subagent.send(&proxy).await;
+    let dir = proxy.stop();
+    let waiting: Vec<Value> = session_calls(&dir, "agent")
+        .into_iter()
+        .filter(|call| call["subagent"].is_null())
+        .collect();
+    assert_eq!(waiting.len(), 2);
+    for call in waiting {
+        assert_eq!(call["timeoutMs"], 1_800_000, "{call}");
+        assert!(call["lastProgressAt"].is_string(), "{call}");
+    }
+    for call in session_calls(&dir, "question") {
+        assert_eq!(call["staleAt"], Value::Null, "{call}");
+    }
+}
+
+#[tokio::test]
+async fn an_exit_code_in_the_output_of_codex_is_a_failure() {
+    let upstream = MockServer::start();
+    let proxy = program("exit-code").proxy(&upstream.url);
+    let mut conversation = Conversation::new(Api::Responses, false, "s");
+    upstream.enqueue(conversation.call_reply());
+    conversation.send(&proxy).await;
+    let output =
+        "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 2\nOutput:\nno rule";
+    let (call, result) = conversation.call_and_result("call_x", "make", output);
+    conversation.rows.extend([call, result]);
+    upstream.enqueue(conversation.text_reply("No."));
+    conversation.send(&proxy).await;
+    let calls = session_calls(&proxy.stop(), "s");
+    assert_eq!(calls[0]["status"], "failed", "{calls:?}");
 }

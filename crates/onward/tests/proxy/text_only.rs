@@ -184,26 +184,64 @@ async fn ends_the_turn_with_a_final_message_if_the_second_request_fails() {
     }
 }
 
+fn rejection(error: &str) -> Reply {
+    Reply::new("application/json", format!("{{\"error\":\"{error}\"}}")).with_status(400)
+}
+
 #[tokio::test]
-async fn sends_the_original_request_if_the_api_rejects_the_modified_one() {
+async fn repeats_the_request_without_tools_if_the_api_rejects_it() {
     let upstream = MockServer::start();
     let proxy = program("rejected").proxy(&upstream.url);
     for api in ALL_APIS {
-        let conversation = stuck(&proxy, &upstream, api, false, "rejected").await;
-        let error = Reply::new("application/json", "{\"error\":\"tool_choice\"}").with_status(400);
-        upstream.enqueue(error);
-        upstream.enqueue(conversation.call_reply());
-        let before = upstream.request_count();
-        let response = conversation.send(&proxy).await;
-        assert!(response.status.is_success());
-        let received = upstream.requests();
-        assert!(conversation.forbids_tools(&received[before].json()));
-        assert_eq!(
-            received[before + 1].body,
-            conversation.request().to_string().as_bytes()
-        );
-        assert_eq!(received.len(), before + 2);
+        for streaming in [false, true] {
+            let conversation = stuck(&proxy, &upstream, api, streaming, "rejected").await;
+            upstream.enqueue(rejection("tool_choice"));
+            upstream.enqueue(conversation.text_reply("High tide is at noon."));
+            let before = upstream.request_count();
+            let response = conversation.send(&proxy).await;
+            assert_eq!(
+                conversation.response_text(&response),
+                "High tide is at noon.",
+                "{api:?} {streaming}"
+            );
+            let received = upstream.requests();
+            assert_eq!(received.len(), before + 2);
+            assert!(conversation.forbids_tools(&received[before].json()));
+            assert_no_tools(&conversation, &received[before + 1].json());
+        }
     }
+}
+
+#[tokio::test]
+async fn ends_the_turn_if_the_api_rejects_both_requests() {
+    let upstream = MockServer::start();
+    let proxy = program("rejected-twice").proxy(&upstream.url);
+    for api in ALL_APIS {
+        for streaming in [false, true] {
+            let conversation = stuck(&proxy, &upstream, api, streaming, "twice").await;
+            upstream.enqueue(rejection("tool_choice"));
+            upstream.enqueue(rejection("tools are required"));
+            let response = conversation.send(&proxy).await;
+            assert!(response.status.is_success(), "{response:?}");
+            assert_eq!(
+                conversation.response_text(&response),
+                final_message(8),
+                "{api:?} {streaming}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn relays_an_error_that_does_not_concern_tools() {
+    let upstream = MockServer::start();
+    let proxy = program("rejected-length").proxy(&upstream.url);
+    let conversation = stuck(&proxy, &upstream, Api::Anthropic, true, "length").await;
+    upstream.enqueue(rejection("prompt is too long"));
+    upstream.enqueue(rejection("prompt is too long"));
+    let response = conversation.send(&proxy).await;
+    assert_eq!(response.status.as_u16(), 400);
+    assert_eq!(response.body, rejection("prompt is too long").bytes());
 }
 
 #[tokio::test]

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use onward_core::call::Timeouts;
 use onward_core::role::Permission;
-use onward_core::secret::mask;
 use onward_core::turn::escalation::{self, EscalationState};
 use onward_core::turn::{
     Call, ExternalChange, JudgedStep, Judgement, LoopControl, OnStall, ProgressDetector, State,
@@ -554,7 +553,7 @@ fn link_plans(tx: &mut Tx, source: &HookSource, plans: &[PlanId], now: Timestamp
 /// The stored form of a call: truncated, with secrets masked.
 fn call_line(call: &ObservedCall) -> CallLine {
     let short = |text: &str| {
-        let mut short = mask(&preview(text));
+        let mut short = preview(text);
         sanitize::text(&mut short);
         short
     };

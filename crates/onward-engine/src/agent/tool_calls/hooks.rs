@@ -11,7 +11,9 @@ use onward_core::role::Permission;
 use onward_store::{CallRecord, Sessions, ToolCalls, Tx};
 use serde_json::Value;
 
-use super::record::{Change, POLICY, accepts_result, apply, digest, sanitize_name};
+use super::record::{
+    Change, POLICY, accepts_result, apply, complete_in_background, digest, sanitize_name,
+};
 use super::recover;
 use crate::agent::activity;
 use crate::agent::observed::{HookSource, ObservedCall};
@@ -126,6 +128,43 @@ impl Engine {
         settled.await
     }
 
+    /// Records that a subagent of the session is active: the calls of other agents of the session
+    /// that are running may be waiting for it.
+    pub async fn record_subagent_activity(
+        &self,
+        caller: &Caller,
+        source: HookSource,
+    ) -> Result<(), Error> {
+        caller.allow(Permission::Record)?;
+        let source = source.sanitized()?;
+        let now = self.now();
+        let recorded = self.store.write(&caller.tenant, move |tx| {
+            let source = source.clone();
+            Box::pin(async move {
+                let session = &source.session;
+                if Sessions(tx).hold_session(session).await?.is_none() {
+                    return Ok(());
+                }
+                let open = ToolCalls(tx).open_calls(session).await?;
+                let waiting = open.into_iter().filter(|record| {
+                    let runs = matches!(record.call.state, CallState::Running(_));
+                    runs && record.key.agent != source.subagent
+                });
+                let mut changed = false;
+                for mut record in waiting {
+                    apply(&mut record, Change::Progress, now)?;
+                    ToolCalls(tx).keep_call(&record, POLICY);
+                    changed = true;
+                }
+                if changed {
+                    ToolCalls(tx).keep_calls_due(session);
+                }
+                Ok::<(), Error>(())
+            })
+        });
+        recorded.await
+    }
+
     /// Returns interrupted calls that have not been reported to the agent, and marks them as
     /// reported.
     pub async fn take_interrupted_calls(
@@ -222,7 +261,11 @@ async fn find_late_call(
     call_ref: &CallRef,
 ) -> Result<Option<CallRecord>, Error> {
     let Some(id) = &call_ref.id else {
-        return Ok(None);
+        let digest = digest(&call_ref.input);
+        let (session, agent) = (&source.session, &source.subagent);
+        return Ok(ToolCalls(tx)
+            .interrupted_call_by_input(session, agent, &call_ref.tool, &digest)
+            .await?);
     };
     let same = ToolCalls(tx)
         .calls_by_id(&source.session, &source.subagent, id)
@@ -298,6 +341,9 @@ pub(crate) async fn end_session(tx: &mut Tx, session: &str, now: Timestamp) -> R
 }
 
 fn interrupt(record: &mut CallRecord, reason: &str, now: Timestamp) -> Result<(), Error> {
+    if record.call.has_yielded(now) {
+        return complete_in_background(record, now);
+    }
     let cause = record.call.state.cause_after_owner_exit();
     recover::interrupt_because(record, cause.unwrap_or(Cause::OutcomeUnknown), reason, now)
 }

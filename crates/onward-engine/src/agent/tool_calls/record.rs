@@ -1,17 +1,22 @@
 //! Records calls and their state changes, each with timestamps, a preview of its texts and the sweep's
 //! next check.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use onward_core::Timestamp;
 use onward_core::call::{
-    Call, CallPolicy, CallStatus, CallTransition, IllegalCallTransition, Limit, Owner, stale_at,
+    Call, CallPolicy, CallStatus, CallTimeouts, CallTransition, IllegalCallTransition, Limit,
+    Owner, message, stale_at,
 };
 use onward_core::role::Permission;
-use onward_core::secret::mask;
+use onward_core::secret;
 use onward_core::transition::Due;
 use onward_store::{CallKey, CallRecord, Session, Sessions, ToolCalls, Tx};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::hooks::CallRef;
 use crate::agent::activity;
 use crate::agent::observed::HookSource;
 use crate::caller::Caller;
@@ -28,8 +33,6 @@ pub const POLICY: CallPolicy = CallPolicy {
 
 /// Maximum length of a preview, in characters.
 const PREVIEW_CHARS: usize = 200;
-/// Prefix of a text that is searched for secrets; longer than a preview.
-const MASKED_BYTES: usize = 2_000;
 /// Maximum length of an id or tool name. Models may produce arbitrary values.
 const MAX_NAME_CHARS: usize = 200;
 
@@ -44,6 +47,8 @@ pub struct NewCall {
     pub input: Value,
     /// The timeout of this call.
     pub limit: Limit,
+    /// The grace period after the timeout, if it is not the default.
+    pub grace: Option<Duration>,
     /// The process that runs the tool. If unknown, only the timeout applies.
     pub owner: Option<Owner>,
     /// Number of the model response that contains the call. `None` if the response has no other
@@ -52,10 +57,17 @@ pub struct NewCall {
 }
 
 impl NewCall {
-    /// A call reported by a hook or the proxy; its timeout is derived from the tool and its input.
+    /// A call of an unknown agent; its timeout is derived from the tool and its input.
     pub fn from_hook(id: Option<String>, tool: String, input: Value, owner: Option<Owner>) -> Self {
+        let call = CallRef { id, tool, input };
+        Self::new(&CallTimeouts::default(), "", call, owner)
+    }
+
+    fn new(timeouts: &CallTimeouts, agent: &str, call: CallRef, owner: Option<Owner>) -> Self {
+        let CallRef { id, tool, input } = call;
         Self {
-            limit: Limit::for_call(&tool, &input),
+            limit: timeouts.limit(agent, &tool, &input),
+            grace: timeouts.grace,
             id,
             tool,
             input,
@@ -111,6 +123,17 @@ impl Change {
 }
 
 impl Engine {
+    /// Sets the configured timeouts of tool calls.
+    pub fn with_call_timeouts(mut self, timeouts: CallTimeouts) -> Self {
+        self.call_timeouts = Arc::new(timeouts);
+        self
+    }
+
+    /// A call of an agent, with the timeout that applies to it.
+    pub fn new_call(&self, agent: &str, call: CallRef, owner: Option<Owner>) -> NewCall {
+        NewCall::new(&self.call_timeouts, agent, call, owner)
+    }
+
     /// Records a state change of a call. The result of an interrupted call is stored next to its
     /// synthetic result.
     pub async fn change_call(
@@ -200,7 +223,10 @@ pub(crate) async fn record(
         tool,
         input_digest: digest(&call.input),
         input: preview(&input_line(&call.input)),
-        call: Call::requested(call.limit, call.owner),
+        call: Call {
+            grace: call.grace,
+            ..Call::requested(call.limit, call.owner)
+        },
         requested_at: now,
         asked_at: None,
         started_at: None,
@@ -233,6 +259,15 @@ pub(super) fn apply(record: &mut CallRecord, change: Change, now: Timestamp) -> 
     Ok(())
 }
 
+/// Completes a call that the agent has answered while its tool continues in the background.
+pub(super) fn complete_in_background(record: &mut CallRecord, now: Timestamp) -> Result<(), Error> {
+    apply(
+        record,
+        Change::Complete(message::IN_BACKGROUND.to_owned()),
+        now,
+    )
+}
+
 impl From<IllegalCallTransition> for Error {
     fn from(illegal: IllegalCallTransition) -> Self {
         Error::IllegalCall(illegal)
@@ -260,25 +295,10 @@ fn input_line(input: &Value) -> String {
     }
 }
 
-/// The start of a text on one line, with secrets masked. Masks before truncating: half a secret is
-/// still sensitive.
+/// The beginning of a text on one line, with secrets masked.
 fn preview(text: &str) -> String {
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if line.len() > MASKED_BYTES {
-            break;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    let mut line = mask(&line);
+    let mut line = secret::preview(text, PREVIEW_CHARS);
     sanitize::text(&mut line);
-    if let Some((end, _)) = line.char_indices().nth(PREVIEW_CHARS) {
-        line.truncate(end);
-        line.push('…');
-    }
     line
 }
 

@@ -21,7 +21,7 @@ use onward_core::watcher::Watcher;
 use onward_store::{CallKey, CallRecord, DueSession, Sessions, Synthetic, ToolCalls, Tx};
 use tokio::sync::watch;
 
-use super::record::{POLICY, load_call, sanitized_key, session_not_found};
+use super::record::{POLICY, complete_in_background, load_call, sanitized_key, session_not_found};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::environment::Environment;
@@ -251,6 +251,10 @@ pub(crate) async fn recover(
     let mut next_check: Option<Timestamp> = None;
     for (mut record, decision) in open.into_iter().zip(decisions) {
         match decision {
+            Some(_) if record.call.has_yielded(now) => {
+                complete_in_background(&mut record, now)?;
+                ToolCalls(tx).keep_call(&record, POLICY);
+            }
             Some(decision) => {
                 interrupt(&mut record, decision, now)?;
                 ToolCalls(tx).keep_call(&record, POLICY);

@@ -6,7 +6,7 @@ use super::Check;
 use crate::cli::install::{home, program};
 use crate::failure::Failure;
 use crate::hooks::Agent;
-use crate::install::{Change, Directories, Program, Scope, install, uninstall};
+use crate::install::{Change, Directories, Program, Scope, install, installed_database, uninstall};
 
 const HOOKS: &str = "hooks";
 
@@ -47,7 +47,9 @@ fn check_agent(agent: Agent, scope: Scope, home: &Directories, program: &Program
     if !entries.iter().any(Change::has_effect) {
         return None;
     }
-    Some(match install(agent, scope, home, program) {
+    let database = installed_database(agent, scope, home, program);
+    let program = program.clone().with_database(database);
+    Some(match install(agent, scope, home, &program) {
         Ok(wanted) if !wanted.iter().any(Change::has_effect) => {
             Check::passed(HOOKS, format!("{agent_name}: installed"))
         }

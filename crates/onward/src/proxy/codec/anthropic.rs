@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{Codec, EventContent, ModelResponse, RESULT_HEADING, call_as_text, sse_event};
 use crate::proxy::request::{
     Edit, Request, Row, ToolCall, ToolResult, append_element, content_text, parse_user_text,
-    set_field, string_field,
+    prompt_beside_results, set_field, string_field,
 };
 
 pub(super) struct Anthropic;
@@ -35,10 +35,14 @@ impl Codec for Anthropic {
             })
             .collect();
         if results.is_empty() {
-            parse_user_text(&content_text(content))
-        } else {
-            // Other content of such a message comes from the agent.
-            Row::ToolResults(results)
+            return parse_user_text(&content_text(content));
+        }
+        // After an interruption, Claude Code sends the user's next message beside the results.
+        let texts = blocks(content).filter(|block| block["type"] == "text");
+        let texts: Vec<&str> = texts.filter_map(|block| block["text"].as_str()).collect();
+        match prompt_beside_results(&texts.join("\n")) {
+            Some(prompt) => Row::ResultsAndPrompt(results, prompt),
+            None => Row::ToolResults(results),
         }
     }
 

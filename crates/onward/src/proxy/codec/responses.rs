@@ -272,6 +272,17 @@ fn parse_call(item: &Value) -> ToolCall {
 }
 
 /// Parses a result. Codex includes the exit code in the output.
+/// The exit code in the header that Codex writes before the output of a command.
+fn exit_code(text: &str) -> Option<i64> {
+    const LABELS: [&str; 2] = ["Exit code: ", "Process exited with code "];
+    let header = text.lines().take_while(|line| line.trim() != "Output:");
+    let mut codes = header.take(10).filter_map(|line| {
+        let code = LABELS.iter().find_map(|label| line.strip_prefix(label))?;
+        code.trim().parse().ok()
+    });
+    codes.next()
+}
+
 fn parse_result(id: &str, item: &Value) -> ToolResult {
     let text = content_text(&item["output"]);
     let json: Option<Value> = serde_json::from_str(&text).ok();
@@ -282,10 +293,8 @@ fn parse_result(id: &str, item: &Value) -> ToolResult {
             string_field(&json, "output"),
         ),
         Some(_) | None => {
-            let code = text.strip_prefix("Exit code: ");
-            let code = code.and_then(|rest| rest.lines().next());
-            let ok = match code {
-                Some(code) => Some(code.trim() == "0"),
+            let ok = match exit_code(&text) {
+                Some(code) => Some(code == 0),
                 None => text.starts_with("Error").then_some(false),
             };
             (ok, text)

@@ -5,6 +5,7 @@
 //! are recognized by their ids. A retried request has no new rows and gets the same action.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_core::turn::escalation::{EscalationState, is_rejection};
@@ -21,6 +22,9 @@ use crate::seen_claims;
 
 /// The maximum number of stored call ids and calls.
 const MAX_CALLS: usize = 256;
+
+/// How often the activity of a subagent is recorded.
+const ACTIVITY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The maximum length of a stored call input; a longer one is replaced by its digest.
 const MAX_INPUT_BYTES: usize = 4_096;
@@ -42,6 +46,19 @@ pub(super) struct Conversation {
     pending_text: Option<String>,
     /// The number of responses with tool calls in this turn.
     batch_count: u32,
+    /// When the activity of a subagent was last recorded.
+    activity_at: Option<Timestamp>,
+}
+
+/// The new steps of a request.
+#[derive(Default)]
+struct NewSteps {
+    /// The prompt of a new turn, if one starts.
+    started: Option<Prompt>,
+    /// The steps of the current turn.
+    steps: Vec<Step>,
+    /// The steps that ended the last turn: their results are stored, but not judged.
+    earlier_steps: Vec<Step>,
 }
 
 /// The result of evaluating a request.
@@ -82,6 +99,7 @@ impl Conversation {
             judge: TurnJudge::resume(control, State::default(), EscalationState::default()),
             pending_text: None,
             batch_count: 0,
+            activity_at: None,
         }
     }
 
@@ -97,7 +115,19 @@ impl Conversation {
         }
         let mut events = Vec::new();
         let mut user_warning = None;
-        let (started, steps) = self.new_steps(request);
+        let NewSteps {
+            started,
+            steps,
+            earlier_steps,
+        } = self.new_steps(request);
+        let results: Vec<ObservedCall> = earlier_steps
+            .into_iter()
+            .flat_map(|step| step.into_observed_calls(|id| self.response_call(id)))
+            .collect();
+        if !results.is_empty() {
+            let source = self.source.clone();
+            events.push(RecordedEvent::ResultsReceived(source, results));
+        }
         if let Some(prompt) = started {
             self.begin_turn(&prompt, digest);
             events.push(RecordedEvent::TurnStarted(self.source.clone()));
@@ -116,6 +146,7 @@ impl Conversation {
                 Box::new(observed),
             ));
         }
+        events.extend(self.subagent_activity(now));
         let action = match &self.pending_text {
             _ if self.judge.is_text_only() => Action::TextOnly {
                 reminder: self.judge.reminder(),
@@ -132,24 +163,25 @@ impl Conversation {
         })
     }
 
-    /// The prompt of a new turn, if one starts, and the new steps.
-    fn new_steps(&mut self, request: &Request<'_>) -> (Option<Prompt>, Vec<Step>) {
+    fn new_steps(&mut self, request: &Request<'_>) -> NewSteps {
         if let Some(previous) = request.previous_response_id() {
             let delta = turns::delta(request, None);
             let is_retry = self.previous_response_id.replace(previous.clone()) == Some(previous);
             return if is_retry {
-                (None, Vec::new())
+                NewSteps::default()
             } else {
-                (
-                    delta.prompt.or_else(|| self.unseen_turn(request)),
-                    delta.steps,
-                )
+                NewSteps {
+                    started: delta.prompt.or_else(|| self.unseen_turn(request)),
+                    steps: delta.steps,
+                    earlier_steps: delta.earlier_steps,
+                }
             };
         }
         let Delta {
             continues,
             prompt,
             mut steps,
+            mut earlier_steps,
             anchor,
         } = turns::delta(request, self.anchor.as_ref());
         self.anchor = anchor;
@@ -174,7 +206,46 @@ impl Conversation {
             };
             steps.drain(..new.min(steps.len()));
         }
-        (started, steps)
+        // The results before a prompt that was seen before were seen as well.
+        if !continues || started.is_none() {
+            earlier_steps.clear();
+        }
+        NewSteps {
+            started,
+            steps,
+            earlier_steps,
+        }
+    }
+
+    /// The activity of a subagent, at most once per [`ACTIVITY_INTERVAL`].
+    fn subagent_activity(&mut self, now: Timestamp) -> Option<RecordedEvent> {
+        let is_due = self
+            .activity_at
+            .is_none_or(|last| now.since(last) >= ACTIVITY_INTERVAL);
+        if self.source.subagent.is_empty() || !is_due {
+            return None;
+        }
+        self.activity_at = Some(now);
+        Some(RecordedEvent::SubagentActive(self.source.clone()))
+    }
+
+    /// Whether a request continues this conversation.
+    pub(super) fn is_continued_by(&self, request: &Request<'_>, is_in_flight: bool) -> bool {
+        let is_answered = is_in_flight || self.batch_count > 0;
+        let anchor = self.anchor.as_ref();
+        anchor.is_none_or(|anchor| anchor.is_continued_by(request, is_answered))
+    }
+
+    /// Whether the last call that was seen is among those with these digests.
+    pub(super) fn is_anchored_in(&self, digests: &[String]) -> bool {
+        let anchor = self.anchor.as_ref();
+        anchor.is_some_and(|anchor| anchor.is_one_of(digests))
+    }
+
+    /// A call of an earlier response.
+    fn response_call(&self, id: &str) -> Option<ToolCall> {
+        let mut calls = self.response_calls.iter().rev();
+        calls.find(|call| call.id == id).cloned()
     }
 
     /// A prompt for a turn whose beginning was not seen.
@@ -214,15 +285,7 @@ impl Conversation {
 
     /// Judges a step.
     fn observe(&mut self, step: Step, now: Timestamp) -> ObservedStep {
-        let response_calls = &self.response_calls;
-        let find = |id: &str| {
-            response_calls
-                .iter()
-                .rev()
-                .find(|call| call.id == id)
-                .cloned()
-        };
-        let mut calls = step.into_observed_calls(find);
+        let mut calls = step.into_observed_calls(|id| self.response_call(id));
         for call in &mut calls {
             // A reused id is a different call here, but would identify the first one in the
             // database.

@@ -239,7 +239,7 @@ fn blocks(message: &Value, speaker: Author) -> Vec<Block> {
                 id,
                 tool: tool.into(),
                 input: hash(&block["input"].to_string()),
-                limit: Limit::for_call(tool, &block["input"]),
+                limit: Limit::for_call("claude-code", tool, &block["input"]),
             }),
             Some("tool_result") => id("tool_use_id").map(Block::Result),
             Some(_) | None => None,

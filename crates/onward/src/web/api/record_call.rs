@@ -8,7 +8,7 @@
 use onward_core::call::{Limit, Owner as CallOwner};
 use onward_core::policy::MAX_SESSION_ID;
 use onward_engine::session::HookSource;
-use onward_engine::tool_calls::{InitialState, NewCall};
+use onward_engine::tool_calls::{CallRef, InitialState, NewCall};
 use onward_engine::{Caller, machine};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -95,9 +95,9 @@ impl Spec for RecordCall {
                 let message = "cannot be combined with `noTimeout`";
                 return Err(ToolError::invalid("timeoutMs", message));
             }
-            (Some(true), None) => Limit::Never,
-            (_, Some(millis)) => Limit::After(std::time::Duration::from_millis(millis)),
-            (_, None) => Limit::for_call(&input.tool, &tool_input),
+            (Some(true), None) => Some(Limit::Never),
+            (_, Some(millis)) => Some(Limit::After(std::time::Duration::from_millis(millis))),
+            (_, None) => None,
         };
         let source = HookSource {
             session: input.session_id,
@@ -106,13 +106,17 @@ impl Spec for RecordCall {
             subagent: input.subagent.unwrap_or_default(),
             turn: None,
         };
-        let call = NewCall {
+        let call = CallRef {
             id: input.call_id,
             tool: input.tool,
             input: tool_input,
-            limit,
-            owner: owner(input.owner, context.is_local)?,
+        };
+        let owner = owner(input.owner, context.is_local)?;
+        let call = context.engine.new_call(&source.agent, call, owner);
+        let call = NewCall {
+            limit: limit.unwrap_or(call.limit),
             batch: input.batch,
+            ..call
         };
         let initial = match input.status {
             Some(Status::Running) => InitialState::Running,

@@ -218,6 +218,7 @@ impl Thread {
                         started_at,
                         last_progress_at: progress.get(&id).copied(),
                         limit,
+                        grace: None,
                     }),
                     id: String::from(id).into(),
                     tool: Some(String::from(tool).into()),
