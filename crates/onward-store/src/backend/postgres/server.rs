@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
-use super::address::Address;
+use super::address::{APPLICATION, Address};
 use super::batcher::queue::Batchers;
 use super::leader::Leadership;
 use super::listen::{self, Outbox};
 use super::pool::{Checkout, Pool};
 use super::session::Session;
-use super::{distribute, migrate, near_index, pooler};
+use super::{distribute, error, migrate, near_index, pooler};
 use crate::backend::Leader;
 use crate::change::Changed;
 use crate::distribution::Distribution;
@@ -167,7 +167,7 @@ impl Postgres {
         let connection = self.0.address.open_long_lived().await?;
         let rows = connection
             .client
-            .query(CONNECTED, &[&address::APPLICATION])
+            .query(CONNECTED, &[&APPLICATION])
             .await
             .map_err(failed)?;
         rows.iter()
