@@ -137,7 +137,7 @@ const CODEX: &[ToolTimeout] = &[
     codex_shell("local_shell"),
     // `code-mode-protocol/src/runtime.rs`: `DEFAULT_EXEC_YIELD_TIME_MS`.
     codex_shell("exec"),
-    // `background_terminal_max_timeout`: 5 minutes.
+    // Configuration reference, `background_terminal_max_timeout`: 5 minutes.
     after("write_stdin", 300).field("yield_time_ms", MILLISECONDS),
     // `codex-mcp`: `DEFAULT_TOOL_TIMEOUT`.
     after("mcp__*", 300),
@@ -180,7 +180,7 @@ const GEMINI: &[ToolTimeout] = &[
 const KIMI: &[ToolTimeout] = &[
     // `tools/shell/bash`: `DEFAULT_TIMEOUT_S` and `MAX_TIMEOUT_S`, in seconds.
     after("Bash", 60).field("timeout", SECONDS).max(300),
-    // The default of the MCP SDK, unless `toolTimeoutMs` is configured.
+    // The default of the MCP SDK, unless `toolTimeoutMs` is configured; not tried.
     after("mcp__*", 60),
     subagent("Agent"),
     subagent("AgentSwarm"),
@@ -199,7 +199,7 @@ const OPENCODE: &[ToolTimeout] = &[
     after("bash", 120)
         .variable("OPENCODE_EXPERIMENTAL_BASH_DEFAULT_TIMEOUT_MS")
         .field("timeout", MILLISECONDS),
-    // `webfetch.ts`: `DEFAULT_TIMEOUT` and `MAX_TIMEOUT`, in seconds.
+    // `webfetch.ts`: `MAX_TIMEOUT`, in seconds; the default was not checked.
     after("webfetch", 30).field("timeout", SECONDS).max(120),
     subagent("task"),
     question("question"),
