@@ -97,7 +97,10 @@ impl Examination {
                 io::copy(&mut open(path)?.into_bytes(), out).map(drop)
             }
             Fix::Text(text) => out.write_all(text.as_bytes()),
-            Fix::Edits(edits) => log::rewrite(open(path)?, edits, out),
+            Fix::Edits(edits) => {
+                let moved = log::moved_lines(open(path)?, edits)?;
+                log::rewrite(open(path)?, &moved, edits, out)
+            }
         }
     }
 }

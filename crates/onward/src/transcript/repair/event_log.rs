@@ -1,8 +1,8 @@
 //! Logs of Kimi, Copilot and Gemini: finds calls without a result.
 //!
 //! Kimi logs are repaired: a `tool.result` record is inserted after the last call or result of the
-//! step. Copilot and Gemini check their files against schemas that are not documented, so their
-//! logs are not changed.
+//! step. The schema of Copilot's log is not documented, and Gemini rewrites its chats, so both are only
+//! checked.
 
 use std::collections::{HashMap, HashSet};
 
