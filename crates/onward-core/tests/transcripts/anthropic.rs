@@ -399,7 +399,7 @@ fn renames_a_duplicate_id_together_with_its_result() {
     let call =
         |id: &str| format!(r#"{{"type":"tool_use","id":"{id}","name":"Bash","input":{{}}}}"#);
     let model = |ids: [&str; 2]| {
-        let blocks = ids.map(|id| call(id)).join(",");
+        let blocks = ids.map(&call).join(",");
         format!(r#"{{"role":"assistant","content":[{blocks}]}}"#)
     };
     let answers = |ids: [&str; 2]| user(&[&result(ids[0], "1"), &result(ids[1], "2")]);

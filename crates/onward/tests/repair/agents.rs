@@ -1,5 +1,7 @@
 //! Logs of agents: Codex, opencode, Kimi, Copilot and Gemini.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use onward_core::call::Cause;
 use onward_core::call::message::for_model;
 use serde_json::{Value, json};
@@ -201,11 +203,9 @@ fn replaces_the_state_of_interrupted_calls_of_an_opencode_export() {
 #[test]
 fn repairs_the_database_of_opencode() {
     let dir = Harness::new("opencode-store");
-    let fixture = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/fixtures/transcript/opencode.db"
-    );
-    let before = std::fs::read(fixture).expect("fixture exists");
+    let encoded = include_str!("../fixtures/transcript/opencode.db.base64");
+    let encoded: String = encoded.split_whitespace().collect();
+    let before = STANDARD.decode(encoded).expect("base64");
     dir.write("a.db", &before);
     let problems = [found(1, "dangling"), found(3, "stale")];
     assert_eq!(kinds(&dir, "a.db"), problems);

@@ -244,7 +244,7 @@ fn new_line(before: Option<&ItemRow<'_>>, item: Option<&str>) -> String {
     )
 }
 
-/// The lines with ascending ordinals. An ordinal that is greater than the one before it is kept.
+/// The lines with ascending ordinals. An ordinal that is greater than the previous one is kept.
 fn renumbered(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut last: Option<u64> = None;

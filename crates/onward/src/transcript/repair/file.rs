@@ -85,7 +85,11 @@ impl FileSnapshot {
         if let Fix::Parts(changes) = &examination.fix {
             let names = (0..MAX_ATTEMPTS).map(|number| sibling(backup_name(&name, number)));
             let (_, backup) = create_first_free(names)?;
-            return store_file::write_in_place(&self.path, &backup, changes);
+            store_file::write_in_place(&self.path, &backup, changes)?;
+            return Ok(WrittenFile {
+                file: self.path.clone(),
+                backup: Some(backup),
+            });
         }
         let hidden = (0..MAX_ATTEMPTS).map(|number| sibling(format!(".{name}.onward{number}")));
         let (file, temporary) = create_first_free(hidden)?;

@@ -5,8 +5,6 @@ use std::path::Path;
 
 use onward_engine::opencode::{PartChange, copy, replace_parts};
 
-use super::file::WrittenFile;
-
 /// Copies the database to the empty file `to` and repairs the copy.
 pub(super) fn write_copy(path: &Path, to: &Path, changes: &[PartChange]) -> io::Result<()> {
     copy(path, to)
@@ -15,16 +13,8 @@ pub(super) fn write_copy(path: &Path, to: &Path, changes: &[PartChange]) -> io::
 }
 
 /// Copies the database to the empty file `backup` and repairs the original.
-pub(super) fn write_in_place(
-    path: &Path,
-    backup: &Path,
-    changes: &[PartChange],
-) -> io::Result<WrittenFile> {
+pub(super) fn write_in_place(path: &Path, backup: &Path, changes: &[PartChange]) -> io::Result<()> {
     copy(path, backup)
         .and_then(|()| replace_parts(path, changes))
-        .map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(WrittenFile {
-        file: path.to_owned(),
-        backup: Some(backup.to_owned()),
-    })
+        .map_err(|error| io::Error::other(error.to_string()))
 }
