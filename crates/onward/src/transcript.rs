@@ -95,6 +95,9 @@ pub(crate) enum Format {
     Anthropic,
 }
 
+/// Finds the defects of a session.
+type Examine = fn(Lines, RepairContext) -> Result<Examination, Error>;
+
 /// How a format is detected, read and repaired.
 pub(crate) struct FormatEntry {
     pub(crate) format: Format,
@@ -104,7 +107,7 @@ pub(crate) struct FormatEntry {
     is_definite: fn(&Value) -> bool,
     read: fn(Lines, &mut Visitor<'_>) -> Result<(), Error>,
     /// Finds defects. `None` for a format without calls and results.
-    examine: Option<fn(Lines, RepairContext) -> Result<Examination, Error>>,
+    examine: Option<Examine>,
     /// Whether defects can be repaired.
     is_repairable: bool,
 }

@@ -65,10 +65,7 @@ impl AgentTools {
 /// The command of a call. A list of arguments is a command for a shell, or a program with its
 /// arguments.
 fn command(input: &Value) -> Cow<'_, str> {
-    let command = match &input["command"] {
-        Value::Null => &input["cmd"],
-        command => command,
-    };
+    let command = input.get("command").unwrap_or(&input["cmd"]);
     if let Some(command) = command.as_str() {
         return command.into();
     }
