@@ -29,6 +29,7 @@ mod blank_rows;
 mod call_matcher;
 mod chat;
 mod document;
+mod duplicate_ids;
 mod duplicate_tail;
 mod history;
 pub mod json;
@@ -45,7 +46,7 @@ use crate::time::Timestamp;
 
 pub use anthropic::orphan_as_text;
 pub use call_matcher::{CallMatcher, ResultMatch};
-pub use document::{Repaired, repair_document};
+pub use document::{Repaired, RepairedRow, RepairedRows, repair_document, repair_rows};
 pub use history::{Api, History, HistoryRow, PartIndex, Piece, TrailingCalls, repair_history};
 pub use message::{Call, Message, Part, Resolution, Role, Row};
 pub use repair::{Repair, RepairKind};

@@ -45,7 +45,7 @@ pub use onward_store::{
     Output, OutputExcerpt, Pgvector, PlanCount, PlanCursor, Recent, SeenClaim, Session,
     SessionLine, Sheet, SkillCount, SkillCursor, Source, StepBrief, StepLine, StepReport, Subject,
     Sync, Synthetic, Tenant, TextId, TextPage, Token, ToolCall, Turn, TurnStep, WholePlan,
-    distribute, restore, schema,
+    distribute, opencode, restore, schema,
 };
 pub use operate::member::{Member, SignInMethod};
 

@@ -14,6 +14,7 @@ mod distribution;
 mod error;
 mod fault;
 mod lead;
+pub mod opencode;
 mod plan;
 mod query;
 mod record;

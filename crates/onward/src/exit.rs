@@ -36,6 +36,7 @@ impl From<&transcript::Error> for Exit {
             | transcript::Error::InvalidShape { .. }
             | transcript::Error::NoMessages { .. }
             | transcript::Error::NotRepairable { .. }
+            | transcript::Error::Store { .. }
             | transcript::Error::UnknownFormat { .. } => Exit::Failed,
         }
     }

@@ -388,7 +388,8 @@ fn repair_request(api: Api, text: &str) -> Cow<'_, str> {
         RepairKind::Dangling
         | RepairKind::Stale
         | RepairKind::Orphan
-        | RepairKind::DuplicateResult => true,
+        | RepairKind::DuplicateResult
+        | RepairKind::DuplicateId => true,
         // Responses accepts results that do not directly follow their calls.
         RepairKind::Misplaced => api != Api::Responses,
         RepairKind::BlankRow

@@ -131,6 +131,21 @@ pub(super) fn write(row: &HistoryRow, cache: &mut BlockCache<'_, '_>) -> String 
     }
 }
 
+/// The row with another id in a call or a result.
+pub(super) fn with_id(source: &str, part: usize, id: &str) -> Option<String> {
+    let content = Object::parse(source)?.span("content")?;
+    let blocks = source.get(content.clone())?;
+    let block = json::elements(blocks)?.into_iter().nth(part)?;
+    let object = Object::parse(blocks.get(block.clone())?)?;
+    let span = object.span("tool_use_id").or_else(|| object.span("id"))?;
+    let offset = content.start + block.start;
+    Some(json::splice(
+        source,
+        offset + span.start..offset + span.end,
+        &json::quoted(id),
+    ))
+}
+
 /// The synthetic result of a call.
 fn synthetic(call: Option<&Object<'_>>, cause: Cause) -> String {
     let id = call.and_then(|call| call.get("id")).unwrap_or("\"\"");

@@ -87,6 +87,21 @@ fn parse_call(call: &str) -> Option<Call<'_>> {
     })
 }
 
+/// The row with another id in a call or a result. `None` for a legacy function, which has no id.
+pub(super) fn with_id(source: &str, part: usize, id: &str) -> Option<String> {
+    let row = Object::parse(source)?;
+    let span = match row.span("tool_call_id") {
+        Some(span) => span,
+        None => {
+            let index = part.checked_sub(content(&row).len())?;
+            let call = row.elements("tool_calls")?.get(index)?.clone();
+            let id = Object::parse(source.get(call.clone())?)?.span("id")?;
+            call.start + id.start..call.start + id.end
+        }
+    };
+    Some(json::splice(source, span, &json::quoted(id)))
+}
+
 /// Serializes a synthetic row. User and model rows are never rewritten.
 pub(super) fn write(row: &HistoryRow, sources: &[&str], messages: &[Message<'_>]) -> String {
     let written = row.pieces.first().and_then(|piece| match piece {

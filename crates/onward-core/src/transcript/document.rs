@@ -8,11 +8,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::history::{Api, History, HistoryRow, TrailingCalls, repair_history};
+use super::history::{Api, HistoryRow, TrailingCalls, repair_history};
 use super::json::{self, Object};
 use super::message::{Message, Role, Row};
 use super::repair::{Repair, RepairKind};
-use super::{anthropic, blank_rows, chat, duplicate_tail, responses};
+use super::{anthropic, blank_rows, chat, duplicate_ids, duplicate_tail, responses};
 
 /// A repaired document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,24 @@ pub struct Repaired<'a> {
     pub text: Cow<'a, str>,
     /// The repairs.
     pub repairs: Vec<Repair>,
+}
+
+/// Repaired rows of an API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairedRows {
+    /// The rows.
+    pub rows: Vec<RepairedRow>,
+    /// The repairs.
+    pub repairs: Vec<Repair>,
+}
+
+/// A row after a repair. At least one of the fields is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairedRow {
+    /// The input row that it comes from. `None` for a synthetic row.
+    pub from: Option<usize>,
+    /// The text of a changed or synthetic row.
+    pub text: Option<String>,
 }
 
 /// Repairs the messages of a document for its API. Never fails.
@@ -36,27 +54,15 @@ pub fn repair_document(api: Api, text: &str, trailing: TrailingCalls) -> Repaire
         .iter()
         .filter_map(|span| text.get(span.clone()))
         .collect();
-    let messages: Vec<Message<'_>> = sources.iter().map(|source| read(api, source)).collect();
-    let History { rows, repairs } = repair(&messages, api, trailing);
+    let RepairedRows { rows, repairs } = repair_rows(api, &sources, trailing);
     if repairs.is_empty() {
         return untouched;
     }
-    let mut blocks = anthropic::BlockCache::new(&sources);
-    let rows: Vec<(Option<usize>, Cow<'_, str>)> = rows
+    let rows: Vec<(Option<usize>, &str)> = rows
         .iter()
         .map(|row| {
-            let message = row.from.and_then(|from| messages.get(from));
-            let untouched = message.is_some_and(|message| row.is_untouched(message.parts.len()));
             let source = row.from.and_then(|from| sources.get(from).copied());
-            let text = match source.filter(|_| untouched) {
-                Some(source) => Cow::Borrowed(source),
-                None => match api {
-                    Api::Anthropic => Cow::Owned(anthropic::write(row, &mut blocks)),
-                    Api::Chat => Cow::Owned(chat::write(row, &sources, &messages)),
-                    Api::Responses => Cow::Owned(responses::write(row, &sources)),
-                },
-            };
-            (row.from, text)
+            (row.from, row.text.as_deref().or(source).unwrap_or_default())
         })
         .collect();
     Repaired {
@@ -65,20 +71,75 @@ pub fn repair_document(api: Api, text: &str, trailing: TrailingCalls) -> Repaire
     }
 }
 
-/// Runs the passes that need no clock, then the repair for the API.
-fn repair(messages: &[Message<'_>], api: Api, trailing: TrailingCalls) -> History {
+/// Repairs rows, each of which is a message of the API as JSON. Never fails.
+pub fn repair_rows(api: Api, sources: &[&str], trailing: TrailingCalls) -> RepairedRows {
+    let messages: Vec<Message<'_>> = sources.iter().map(|source| read(api, source)).collect();
     let mut repairs = Vec::new();
+    let rows = relevant_rows(&messages, &mut repairs);
+    let renamed = duplicate_ids::rename(api, sources, &messages, &rows, &mut repairs);
+    if renamed.is_empty() {
+        return repair_unique(api, sources, &messages, rows, repairs, trailing);
+    }
+    let sources: Vec<&str> = sources
+        .iter()
+        .enumerate()
+        .map(|(index, source)| renamed.get(&index).map_or(*source, String::as_str))
+        .collect();
+    let messages: Vec<Message<'_>> = sources.iter().map(|source| read(api, source)).collect();
+    let rows = relevant_rows(&messages, &mut Vec::new());
+    let mut repaired = repair_unique(api, &sources, &messages, rows, repairs, trailing);
+    for row in &mut repaired.rows {
+        if row.text.is_none() {
+            row.text = row.from.and_then(|from| renamed.get(&from).cloned());
+        }
+    }
+    repaired
+}
+
+/// Drops blank rows and a duplicate tail.
+fn relevant_rows<'m, 'a>(
+    messages: &'m [Message<'a>],
+    repairs: &mut Vec<Repair>,
+) -> Vec<Row<'m, 'a>> {
     let rows = messages.iter().enumerate().map(|(index, message)| Row {
         index,
         message: Cow::Borrowed(message),
     });
-    let mut rows = blank_rows::drop(rows.collect(), &mut repairs);
-    duplicate_tail::drop(&mut rows, &mut repairs);
+    let mut rows = blank_rows::drop(rows.collect(), repairs);
+    duplicate_tail::drop(&mut rows, repairs);
+    rows
+}
+
+/// Repairs rows without duplicate ids in one row.
+fn repair_unique(
+    api: Api,
+    sources: &[&str],
+    messages: &[Message<'_>],
+    rows: Vec<Row<'_, '_>>,
+    mut repairs: Vec<Repair>,
+    trailing: TrailingCalls,
+) -> RepairedRows {
     let mut history = repair_history(&rows, api, trailing);
     repairs.append(&mut history.repairs);
     drop_duplicate_tail(messages, &mut history.rows, &mut repairs);
     repairs.sort_by_key(|repair| repair.row);
-    History { repairs, ..history }
+    let mut blocks = anthropic::BlockCache::new(sources);
+    let rows = history.rows.iter().map(|row| {
+        let message = row.from.and_then(|from| messages.get(from));
+        let untouched = message.is_some_and(|message| row.is_untouched(message.parts.len()));
+        RepairedRow {
+            from: row.from,
+            text: (!untouched).then(|| match api {
+                Api::Anthropic => anthropic::write(row, &mut blocks),
+                Api::Chat => chat::write(row, sources, messages),
+                Api::Responses => responses::write(row, sources),
+            }),
+        }
+    });
+    RepairedRows {
+        rows: rows.collect(),
+        repairs,
+    }
 }
 
 /// Removing rows can turn the last row into a duplicate of its new neighbour.
@@ -143,7 +204,7 @@ fn joined(
     text: &str,
     list: &Range<usize>,
     spans: &[Range<usize>],
-    rows: &[(Option<usize>, Cow<'_, str>)],
+    rows: &[(Option<usize>, &str)],
 ) -> String {
     let first = spans.first().map_or(list.end - 1, |span| span.start);
     let last = spans.last().map_or(list.end - 1, |span| span.end);

@@ -122,6 +122,38 @@ pub fn repair_history(rows: &[Row<'_, '_>], api: Api, trailing: TrailingCalls) -
     history.repair(trailing)
 }
 
+/// The calls with the id of an earlier call in the same batch, each with its result.
+pub(super) fn duplicate_ids(rows: &[Row<'_, '_>], api: Api) -> Vec<(PartIndex, Option<PartIndex>)> {
+    let mut history = HistoryRepair {
+        messages: rows
+            .iter()
+            .map(|row| (row.index, row.message.as_ref()))
+            .collect(),
+        api,
+        repairs: Vec::new(),
+    };
+    let rows = history.split_rows();
+    let batches = history.batches(&rows);
+    let mut duplicates = Vec::new();
+    for batch in batches.values() {
+        let mut ids = BTreeSet::new();
+        for at in &batch.calls {
+            if let Some(Part::Call(call)) = history.part(*at)
+                && !ids.insert(call.id.as_ref())
+            {
+                duplicates.push((*at, None));
+            }
+        }
+    }
+    if !duplicates.is_empty() {
+        let matched = history.match_results(&rows);
+        for (call, result) in &mut duplicates {
+            *result = matched.result_of.get(call).copied();
+        }
+    }
+    duplicates
+}
+
 /// The calls of consecutive rows that the API treats as one.
 #[derive(Default)]
 struct Batch {

@@ -126,6 +126,17 @@ pub fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
+/// The text with another text in place of a span.
+pub fn splice(text: &str, span: Range<usize>, replacement: &str) -> String {
+    let (before, after) = (text.get(..span.start), text.get(span.end..));
+    [
+        before.unwrap_or_default(),
+        replacement,
+        after.unwrap_or_default(),
+    ]
+    .concat()
+}
+
 /// Parses a whole text with `take`, which gets the start of a value and returns its end. Only
 /// whitespace is allowed around the value.
 fn whole(text: &str, take: impl FnOnce(&[u8], usize) -> Option<usize>) -> Option<()> {

@@ -37,6 +37,8 @@ pub enum RepairKind {
     Orphan,
     /// A second result of one call was dropped.
     DuplicateResult,
+    /// A call with the id of another call in its row was renamed, together with its result.
+    DuplicateId,
     /// A result was moved directly after the row of its call.
     Misplaced,
     /// Results were sorted in the order of their calls.
@@ -47,13 +49,14 @@ pub enum RepairKind {
 
 impl RepairKind {
     /// All kinds.
-    pub const ALL: [RepairKind; 9] = [
+    pub const ALL: [RepairKind; 10] = [
         RepairKind::BlankRow,
         RepairKind::DuplicateRow,
         RepairKind::Dangling,
         RepairKind::Stale,
         RepairKind::Orphan,
         RepairKind::DuplicateResult,
+        RepairKind::DuplicateId,
         RepairKind::Misplaced,
         RepairKind::Reordered,
         RepairKind::Merged,
@@ -68,6 +71,7 @@ impl RepairKind {
             RepairKind::Stale => "stale",
             RepairKind::Orphan => "orphan",
             RepairKind::DuplicateResult => "doubled",
+            RepairKind::DuplicateId => "doubled_id",
             RepairKind::Misplaced => "misplaced",
             RepairKind::Reordered => "reordered",
             RepairKind::Merged => "merged",
@@ -83,6 +87,7 @@ impl RepairKind {
             | RepairKind::Stale
             | RepairKind::Orphan
             | RepairKind::DuplicateResult
+            | RepairKind::DuplicateId
             | RepairKind::Misplaced => true,
             RepairKind::Reordered | RepairKind::Merged => false,
         }
@@ -97,6 +102,7 @@ impl RepairKind {
             | RepairKind::DuplicateRow
             | RepairKind::Orphan
             | RepairKind::DuplicateResult
+            | RepairKind::DuplicateId
             | RepairKind::Misplaced
             | RepairKind::Reordered
             | RepairKind::Merged => None,
@@ -149,6 +155,7 @@ impl Repair {
             RepairKind::Stale => format!("{call} has no result and has timed out"),
             RepairKind::Orphan => format!("the result of `{id}` has no call"),
             RepairKind::DuplicateResult => format!("duplicate result of {call}"),
+            RepairKind::DuplicateId => format!("{call} has the id of another call in its row"),
             RepairKind::Misplaced => format!("the result of {call} is not directly after the call"),
             RepairKind::Reordered => {
                 format!("the result of {call} is not in the order of the calls")

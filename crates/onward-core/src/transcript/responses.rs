@@ -79,6 +79,12 @@ fn content<'a>(item: &Object<'a>) -> Vec<Part<'a>> {
         .collect()
 }
 
+/// The item with another id in its call or result.
+pub(super) fn with_id(source: &str, id: &str) -> Option<String> {
+    let span = Object::parse(source)?.span("call_id")?;
+    Some(json::splice(source, span, &json::quoted(id)))
+}
+
 /// Serializes a synthetic item. Existing items are never rewritten.
 pub(super) fn write(row: &HistoryRow, sources: &[&str]) -> String {
     let written = row.pieces.first().and_then(|piece| match piece {

@@ -383,7 +383,7 @@ fn leave_keeps_trailing_calls_open() {
     ]);
     let repaired = repair_document(Api::Anthropic, &document, TrailingCalls::Leave);
     assert_eq!(repaired.repairs, []);
-    let both = list(&[CALL, TWO]);
+    let both = list(&[&CALL.replace(r#""a""#, r#""c""#), TWO]);
     let repaired = repair_document(Api::Anthropic, &both, TrailingCalls::Leave);
     // The API treats both rows as one, and the user sent nothing after them.
     assert!(
@@ -391,5 +391,30 @@ fn leave_keeps_trailing_calls_open() {
             .repairs
             .iter()
             .all(|repair| repair.kind == RepairKind::Merged)
+    );
+}
+
+#[test]
+fn renames_a_duplicate_id_together_with_its_result() {
+    let call =
+        |id: &str| format!(r#"{{"type":"tool_use","id":"{id}","name":"Bash","input":{{}}}}"#);
+    let model = |ids: [&str; 2]| {
+        let blocks = ids.map(&call).join(",");
+        format!(r#"{{"role":"assistant","content":[{blocks}]}}"#)
+    };
+    let answers = |ids: [&str; 2]| user(&[&result(ids[0], "1"), &result(ids[1], "2")]);
+    assert_repair(
+        &[&model(["a", "a"]), &answers(["a", "a"])],
+        &[&model(["a", "a_2"]), &answers(["a", "a_2"])],
+        &[(RepairKind::DuplicateId, 0)],
+    );
+    // Without a second result, the renamed call gets a synthetic one.
+    assert_repair(
+        &[&model(["a", "a"]), &user(&[&result("a", "1")])],
+        &[
+            &model(["a", "a_2"]),
+            &user(&[&result("a", "1"), &synthetic("a_2")]),
+        ],
+        &[(RepairKind::DuplicateId, 0), (RepairKind::Dangling, 0)],
     );
 }

@@ -144,3 +144,29 @@ fn leave_still_adds_results_to_older_rows() {
     assert_eq!(rows, [0, 0]);
     assert!(repaired.text.ends_with(&format!("{USER},{TWO}]")));
 }
+
+#[test]
+fn renames_a_duplicate_id_together_with_its_result() {
+    let taken = tool("a_2", "0");
+    assert_repair(
+        &[
+            &TWO.replace(r#""b""#, r#""a_2""#),
+            &tool("a", "1"),
+            &taken,
+            &TWO.replace(r#""b""#, r#""a""#),
+            &tool("a", "1"),
+            &tool("a", "2"),
+            USER,
+        ],
+        &[
+            &TWO.replace(r#""b""#, r#""a_2""#),
+            &tool("a", "1"),
+            &taken,
+            &TWO.replace(r#""b""#, r#""a_3""#),
+            &tool("a", "1"),
+            &tool("a_3", "2"),
+            USER,
+        ],
+        &[(RepairKind::DuplicateId, 3)],
+    );
+}

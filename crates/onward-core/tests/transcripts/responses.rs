@@ -134,3 +134,19 @@ fn leaves_a_request_with_server_side_state_unchanged() {
     let repaired = repair_document(Api::Responses, &request, TrailingCalls::Answer);
     assert_eq!(repaired.repairs.len(), 1);
 }
+
+#[test]
+fn renames_a_duplicate_id_together_with_its_result() {
+    assert_repair(
+        &[&call("a"), REASONING, &call("a"), &output("a", "1"), USER],
+        &[
+            &call("a"),
+            REASONING,
+            &call("a_2"),
+            &output("a", "1"),
+            &synthetic("a_2"),
+            USER,
+        ],
+        &[(RepairKind::DuplicateId, 2), (RepairKind::Dangling, 2)],
+    );
+}

@@ -33,6 +33,7 @@ pub(crate) fn anthropic(rows: &[Value]) -> Result<(), String> {
             ));
         }
         pending = ids(row, "assistant");
+        check_unique(index, &pending)?;
         let same = index > 0 && rows[index - 1]["role"] == row["role"];
         if same
             && ["user", "assistant"]
@@ -93,6 +94,18 @@ fn check_server_calls(rows: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
+/// The ids of the calls in a row must differ.
+fn check_unique(index: usize, ids: &[&str]) -> Result<(), String> {
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.len() == ids.len() {
+        Ok(())
+    } else {
+        Err(format!("row {index}: duplicate ids in {ids:?}"))
+    }
+}
+
 fn is_plain(row: &Value) -> bool {
     row.as_object()
         .is_some_and(|row| row.keys().all(|key| key == "role" || key == "content"))
@@ -126,6 +139,7 @@ pub(crate) fn chat(rows: &[Value]) -> Result<(), String> {
         if row["role"] == "assistant" {
             let calls = row["tool_calls"].as_array().into_iter().flatten();
             pending = calls.filter_map(|call| call["id"].as_str()).collect();
+            check_unique(index, &pending)?;
         }
     }
     if pending.is_empty() {
@@ -147,6 +161,7 @@ pub(crate) fn responses(items: &[Value]) -> Result<(), String> {
                 }
                 in_results = false;
                 pending.extend(item["call_id"].as_str());
+                check_unique(index, &pending)?;
             }
             Some("function_call_output") => {
                 in_results = true;

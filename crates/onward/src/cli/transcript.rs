@@ -6,15 +6,15 @@ mod repair;
 
 use std::path::Path;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use onward_engine::environment::Environment;
 use onward_engine::machine::SystemEnvironment;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, format};
-use crate::transcript::Error;
-use crate::transcript::repair::{Examination, Finding, RepairContext, Repairable, examine};
+use crate::transcript::repair::{Examination, Finding, RepairContext, examine};
+use crate::transcript::{Error, Format};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -36,7 +36,7 @@ pub(super) fn run(command: &Command, output: Output) -> Result {
 pub(crate) struct ReadFlags {
     /// Format of the file [default: detected from the content]
     #[arg(long, value_name = "FORMAT")]
-    format: Option<Repairable>,
+    format: Option<Format>,
     /// Treat the session as ended: calls of its last row that may still be running count as
     /// dangling
     #[arg(long)]
@@ -63,26 +63,8 @@ impl ReadFlags {
     }
 }
 
-/// An error of `check` or `repair`, which support fewer formats than `judge`.
 fn failure(error: &Error) -> Failure {
-    let hint = match error {
-        Error::UnknownFormat { .. } | Error::InvalidShape { .. } => format!(
-            "set the format with `--format`: {}",
-            Repairable::value_variants()
-                .iter()
-                .filter_map(ValueEnum::to_possible_value)
-                .map(|value| value.get_name().to_owned())
-                .collect::<Vec<_>>()
-                .join(", ")
-        ),
-        Error::NotFound { .. }
-        | Error::IsDirectory { .. }
-        | Error::Unreadable { .. }
-        | Error::NotJson { .. }
-        | Error::NoMessages { .. }
-        | Error::NotRepairable { .. } => error.hint(),
-    };
-    let mut failure = Failure::failed(error.to_string(), hint);
+    let mut failure = Failure::failed(error.to_string(), error.hint());
     failure.exit = Exit::from(error);
     failure
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use clap::{Args, FromArgMatches};
+use clap::{Args, FromArgMatches, ValueEnum};
 use onward_core::Timestamp;
 use onward_core::condition::{Condition, PlanScope, Scope, StepScope};
 use onward_core::search;
@@ -20,7 +20,7 @@ use crate::hint::Interface;
 use crate::hooks::{Agent, Reply};
 use crate::mcp::stdio;
 use crate::tools::{self, Tool, ToolContext, ToolError, raw};
-use crate::transcript::repair::{self, RepairContext, Repairable};
+use crate::transcript::repair::{self, RepairContext};
 use crate::transcript::{self, Format};
 use crate::{proxy, seen_claims, web};
 
@@ -382,20 +382,8 @@ fn conditions() {
 fn transcripts() {
     let dir = TestDir::in_memory("fuzz-transcripts");
     let path = dir.join("session");
-    let formats = [
-        None,
-        Some(Format::Turns),
-        Some(Format::ClaudeCode),
-        Some(Format::Openai),
-        Some(Format::Anthropic),
-    ];
-    let repairable = [
-        None,
-        Some(Repairable::ClaudeCode),
-        Some(Repairable::Openai),
-        Some(Repairable::OpenaiResponses),
-        Some(Repairable::Anthropic),
-    ];
+    let named = Format::value_variants().iter().copied().map(Some);
+    let formats: Vec<Option<Format>> = std::iter::once(None).chain(named).collect();
     let context = RepairContext {
         now: Timestamp::from_millis(1_800_000_000_000),
         session_ended: true,
@@ -416,7 +404,7 @@ fn transcripts() {
                 });
                 size += read.map_or_else(|error| error.to_string().len(), |()| 0);
             }
-            for format in variants.select(&repairable) {
+            for format in variants.select(&formats) {
                 if let Ok(examination) = repair::examine(&path, *format, context) {
                     let mut repaired = Vec::new();
                     examination.write(&path, &mut repaired).expect("written");

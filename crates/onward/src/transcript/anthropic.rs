@@ -14,6 +14,8 @@ use super::{Error, Format, Lines, Visitor};
 pub(super) fn read(lines: Lines, visit: &mut Visitor<'_>) -> Result<(), Error> {
     let rules = MessageRules {
         format: Format::Anthropic,
+        list: "messages",
+        is_message: |value| value["role"].is_string(),
         is_prompt,
         add_message,
     };

@@ -17,7 +17,7 @@ use onward_core::turn::ended_task;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::lines::parse;
+use super::lines::{Record, Records};
 use super::{Error, Lines, ReaderItem, Visitor, anthropic, messages};
 use thread::Thread;
 
@@ -69,10 +69,11 @@ struct Line {
     message: Value,
 }
 
-/// Reads every line. A truncated last line is skipped with a warning.
-pub(super) fn read(mut lines: Lines, visit: &mut Visitor<'_>) -> Result<(), Error> {
+/// Reads every line. An invalid line is reported and skipped.
+pub(super) fn read(lines: Lines, visit: &mut Visitor<'_>) -> Result<(), Error> {
+    let mut records = Records::new(lines, "a Claude Code log line");
     let mut log = Log {
-        name: lines.name().to_owned(),
+        name: records.name().to_owned(),
         visit,
         threads: vec![Thread::new(String::new())],
         agents: HashMap::new(),
@@ -80,26 +81,12 @@ pub(super) fn read(mut lines: Lines, visit: &mut Visitor<'_>) -> Result<(), Erro
         pending: VecDeque::new(),
         line_count: 0,
     };
-    let mut text = Vec::new();
-    while let Some(number) = lines.next(&mut text)? {
-        let line = match parse(&text) {
-            Ok(line) => line,
-            Err(_) if text.last() != Some(&b'\n') => {
-                let warning = format!(
-                    "`{}`, line {number}: skipped the truncated last line",
-                    log.name
-                );
-                if (log.visit)(ReaderItem::Warning(warning)).is_break() {
-                    return Ok(());
-                }
-                break;
-            }
-            Err(cause) => {
-                let expected = "a Claude Code log line";
-                return Err(Error::from_json(&log.name, number, expected, cause));
-            }
+    while let Some(record) = records.next::<Line>()? {
+        let next = match record {
+            Record::Value { value, .. } => log.push(value),
+            Record::Skipped(report) => (log.visit)(ReaderItem::Warning(report)),
         };
-        if log.push(line).is_break() {
+        if next.is_break() {
             return Ok(());
         }
     }

@@ -1,13 +1,14 @@
 //! Detects the format of a file from its content.
 //!
 //! Only content that occurs in exactly one format determines the result. Lines that occur in several
-//! formats or at the head of a log (titles, snapshots) are skipped, up to a limit. A file without
-//! such content is rejected.
+//! formats or at the head of a log (titles, snapshots), and invalid lines are skipped, up to a
+//! limit. A file without such content is rejected.
 
 use serde_json::Value;
 
 use super::lines::parse;
-use super::{Error, Format, Lines};
+use super::responses::is_item;
+use super::{Error, FORMATS, Format, Lines};
 
 /// The maximum number of lines inspected.
 const MAX_LINES: usize = 200;
@@ -28,72 +29,101 @@ const METADATA_TYPES: [&str; 8] = [
 pub(super) fn detect(lines: &mut Lines) -> Result<Format, Error> {
     let name = lines.name().to_owned();
     let mut likely = None;
+    let mut first_error = None;
     for index in 0..MAX_LINES {
         let Some((number, line)) = lines.peek(index)? else {
             break;
         };
-        match parse::<Value>(line) {
+        let (number, mut cause) = match parse::<Value>(line) {
             Ok(value) => {
                 if let Some(format) = definite_format(&value) {
                     return Ok(format);
                 }
                 likely = likely.or_else(|| likely_format(&value));
+                continue;
             }
-            // A value that continues after its first line is one document on many lines.
-            Err(cause) if index == 0 && cause.is_eof() => return detect_document(lines, &name),
-            Err(cause) if index == 0 => {
-                return Err(Error::from_json(&name, number, "JSON", cause));
+            Err(cause) => (number, cause),
+        };
+        // A value that continues after its first line is one document on many lines.
+        if index == 0 && cause.is_eof() {
+            match whole(lines)? {
+                Ok(document) => {
+                    return definite_format(&document).ok_or(Error::UnknownFormat { name });
+                }
+                Err(error) => cause = error,
             }
-            // The reader reports the error in the rest of the file.
-            Err(_) => break,
         }
+        first_error.get_or_insert_with(|| Error::from_json(&name, number, "JSON", cause));
     }
-    likely.ok_or(Error::UnknownFormat { name })
+    likely.ok_or(first_error.unwrap_or(Error::UnknownFormat { name }))
 }
 
-fn detect_document(lines: &mut Lines, name: &str) -> Result<Format, Error> {
+/// The first JSON value of a file, without consuming lines.
+pub(super) fn whole(lines: &mut Lines) -> Result<serde_json::Result<Value>, Error> {
     let text = lines.peek_all()?;
     let mut documents = serde_json::Deserializer::from_slice(&text).into_iter::<Value>();
-    match documents.next() {
-        Some(Ok(document)) => definite_format(&document).ok_or(Error::UnknownFormat {
-            name: name.to_owned(),
-        }),
-        Some(Err(cause)) => Err(Error::from_json(name, 1, "JSON", cause)),
-        None => Err(Error::UnknownFormat {
-            name: name.to_owned(),
-        }),
+    Ok(documents.next().unwrap_or(Ok(Value::Null)))
+}
+
+/// The value of a file that is one document on many lines. `None` for a file with a value per line.
+pub(super) fn document(lines: &mut Lines) -> Result<Option<Value>, Error> {
+    let Some((_, line)) = lines.peek(0)? else {
+        return Ok(None);
+    };
+    if parse::<Value>(line).is_ok() {
+        return Ok(None);
     }
+    Ok(whole(lines)?.ok())
 }
 
 /// The format of a value that occurs in exactly one format.
-pub(super) fn definite_format(value: &Value) -> Option<Format> {
+fn definite_format(value: &Value) -> Option<Format> {
+    let mut formats = FORMATS.iter();
+    let entry = formats.find(|entry| (entry.is_definite)(value));
+    entry.map(|entry| entry.format)
+}
+
+/// Whether a value is a line with a message of a Claude Code log.
+pub(super) fn is_claude_code(value: &Value) -> bool {
+    let is_entry = value["type"] == "user" || value["type"] == "assistant";
+    is_entry && value["message"].is_object()
+}
+
+/// The API of a list of messages, of a request or of a message.
+pub(super) fn api_format(value: &Value) -> Option<Format> {
     if let Some(messages) = value.as_array() {
         return list_format(messages);
-    }
-    if value["steps"].is_array() && value["id"].is_string() {
-        return Some(Format::Turns);
     }
     if let Some(messages) = value["messages"].as_array() {
         // An Anthropic request has the system prompt next to the messages.
         let by_system = value.get("system").map(|_| Format::Anthropic);
         return by_system.or_else(|| list_format(messages));
     }
-    if value["role"].is_string() {
-        return message_format(value);
+    if let Some(items) = value["input"].as_array() {
+        let is_request = items
+            .iter()
+            .any(|item| item["role"].is_string() || is_item(item));
+        return is_request.then_some(Format::OpenaiResponses);
     }
-    let is_entry = value["type"] == "user" || value["type"] == "assistant";
-    (is_entry && value["message"].is_object()).then_some(Format::ClaudeCode)
+    message_format(value)
 }
 
-/// The format of a list of messages. Plain messages are the same in both APIs.
+/// The format of a list of messages. Plain messages are the same in all APIs.
 fn list_format(messages: &[Value]) -> Option<Format> {
     let has_messages = messages.iter().any(|message| message["role"].is_string());
-    let first = messages.iter().find_map(message_format);
-    first.or(has_messages.then_some(Format::Openai))
+    let formats = || messages.iter().filter_map(message_format);
+    let is_responses = formats().any(|format| format == Format::OpenaiResponses);
+    let format = is_responses.then_some(Format::OpenaiResponses);
+    format
+        .or_else(|| formats().next())
+        .or(has_messages.then_some(Format::Openai))
 }
 
 fn message_format(message: &Value) -> Option<Format> {
-    let openai = ["tool", "function", "system", "developer"]
+    if !message["role"].is_string() {
+        return is_item(message).then_some(Format::OpenaiResponses);
+    }
+    let openai = ["tool", "function"]
         .iter()
         .any(|role| message["role"] == *role)
         || message["tool_calls"].is_array()
@@ -101,11 +131,20 @@ fn message_format(message: &Value) -> Option<Format> {
     if openai {
         return Some(Format::Openai);
     }
-    let blocks = message["content"].as_array()?;
-    ["tool_use", "tool_result", "thinking"]
-        .iter()
-        .any(|kind| blocks.iter().any(|block| block["type"] == *kind))
-        .then_some(Format::Anthropic)
+    let Some(blocks) = message["content"].as_array() else {
+        return is_item(message).then_some(Format::OpenaiResponses);
+    };
+    let has = |kinds: &[&str]| {
+        let mut kinds = kinds.iter();
+        kinds.any(|kind| blocks.iter().any(|block| block["type"] == *kind))
+    };
+    if has(&["tool_use", "tool_result", "thinking"]) {
+        Some(Format::Anthropic)
+    } else if has(&["input_text", "output_text"]) {
+        Some(Format::OpenaiResponses)
+    } else {
+        None
+    }
 }
 
 /// The likely format of a value if no line decides: a plain message, or a line that Claude Code

@@ -2,9 +2,7 @@
 
 use std::io;
 
-use clap::ValueEnum;
-
-use super::Format;
+use super::{FORMATS, Format};
 
 /// An error of reading a transcript.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +35,8 @@ pub(crate) enum Error {
     },
     #[error("cannot repair `{name}`: not supported for the format `{}`", format.name())]
     NotRepairable { name: String, format: Format },
+    #[error("{cause}")]
+    Store { cause: String },
     #[error("unknown format: `{name}`")]
     UnknownFormat { name: String },
 }
@@ -102,8 +102,13 @@ impl Error {
             Error::InvalidShape { .. } | Error::NoMessages { .. } => {
                 format!("set the format with `--format`: {}", formats())
             }
-            Error::NotRepairable { .. } => {
-                "pass a Claude Code log, or messages of the OpenAI or Anthropic API".to_owned()
+            Error::NotRepairable { .. } => format!(
+                "supported formats: {}",
+                names(|format| format.entry().is_repairable)
+            ),
+            Error::Store { .. } => {
+                "pass the database `opencode.db`, or an export written by `opencode export`"
+                    .to_owned()
             }
             Error::UnknownFormat { .. } => format!("supported formats: {}", formats()),
         }
@@ -111,7 +116,15 @@ impl Error {
 }
 
 /// The names of the supported formats.
-fn formats() -> String {
-    let names: Vec<_> = Format::value_variants().iter().map(|f| f.name()).collect();
+pub(super) fn formats() -> String {
+    names(|_| true)
+}
+
+fn names(is_listed: fn(Format) -> bool) -> String {
+    let formats = FORMATS.iter().map(|entry| entry.format);
+    let names: Vec<_> = formats
+        .filter(|format| is_listed(*format))
+        .map(Format::name)
+        .collect();
     names.join(", ")
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::Error;
 
@@ -108,6 +109,68 @@ impl Lines {
             Ok(_) => Ok(()),
             Err(cause) => Err(Error::from_io(&self.name, cause)),
         }
+    }
+}
+
+/// The lines of a file as JSON. An invalid line is reported and skipped.
+pub(crate) struct Records {
+    lines: Lines,
+    /// The content of a line, with an article, for errors.
+    expected: &'static str,
+    line: Vec<u8>,
+    has_records: bool,
+    first_error: Option<Error>,
+}
+
+/// A line of a file.
+pub(crate) enum Record<T> {
+    Value {
+        number: u64,
+        value: T,
+    },
+    /// The report about a skipped line.
+    Skipped(String),
+}
+
+impl Records {
+    pub(crate) fn new(lines: Lines, expected: &'static str) -> Self {
+        Records {
+            lines,
+            expected,
+            line: Vec::new(),
+            has_records: false,
+            first_error: None,
+        }
+    }
+
+    /// The file name as given.
+    pub(crate) fn name(&self) -> &str {
+        self.lines.name()
+    }
+
+    /// The next line. Fails at the end of the file if no line is valid.
+    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<Record<T>>, Error> {
+        let Some(number) = self.lines.next(&mut self.line)? else {
+            let error = self.first_error.take().filter(|_| !self.has_records);
+            return error.map_or(Ok(None), Err);
+        };
+        let cause = match parse(&self.line) {
+            Ok(value) => {
+                self.has_records = true;
+                return Ok(Some(Record::Value { number, value }));
+            }
+            Err(cause) => cause,
+        };
+        let name = self.lines.name();
+        let is_truncated = self.line.last() != Some(&b'\n') && cause.is_eof();
+        let error = Error::from_json(name, number, self.expected, cause);
+        let report = if is_truncated {
+            format!("`{name}`, line {number}: skipped the truncated last line")
+        } else {
+            format!("{error}; skipped the line")
+        };
+        self.first_error.get_or_insert(error);
+        Ok(Some(Record::Skipped(report)))
     }
 }
 

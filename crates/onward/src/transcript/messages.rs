@@ -2,20 +2,26 @@
 //!
 //! A file contains any number of JSON values: lists of messages (`[…]`), requests or records with a
 //! list (`{"messages": […]}`), or single messages (`{"role", …}`). Each list is a conversation; all
-//! single messages together are one. The file of each API decides which messages are prompts and
-//! what the others add to the turn.
+//! single messages together are one. If the first line is a value, every line is one, and an
+//! invalid line is reported and skipped. The file of each API decides which messages are prompts
+//! and what the others add to the turn.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::lines::{Record, Records, parse};
 use super::turn_builder::TurnBuilder;
 use super::{Error, Format, Lines, ReaderItem, Turn, Visitor};
 
 /// How an API represents a conversation.
 pub(super) struct MessageRules {
     pub(super) format: Format,
+    /// The field of a request with the messages.
+    pub(super) list: &'static str,
+    pub(super) is_message: fn(&Value) -> bool,
     /// Whether a message is a user prompt, which starts a turn.
     pub(super) is_prompt: fn(&Value) -> bool,
     /// Adds a message that is not a prompt to the turn.
@@ -24,7 +30,7 @@ pub(super) struct MessageRules {
 
 /// Reads every conversation.
 pub(super) fn read(
-    lines: Lines,
+    mut lines: Lines,
     rules: &MessageRules,
     visit: &mut Visitor<'_>,
 ) -> Result<(), Error> {
@@ -36,21 +42,49 @@ pub(super) fn read(
         count: 0,
         builder: TurnBuilder::default(),
     };
-    let documents = serde_json::Deserializer::from_reader(lines.into_bytes());
-    for (index, document) in documents.into_iter().enumerate() {
-        let document = document.map_err(|cause| Error::from_json(&name, 1, "messages", cause))?;
-        match reader.document(document) {
-            Some(ControlFlow::Continue(())) => {}
-            Some(ControlFlow::Break(())) => return Ok(()),
-            None => {
-                let number = index + 1;
-                return Err(Error::NoMessages { name, number });
-            }
+    let first = lines.peek(0)?;
+    let on_lines = first.is_some_and(|(_, line)| parse::<IgnoredAny>(line).is_ok());
+    let read = if on_lines {
+        read_lines(lines, &mut reader)?
+    } else {
+        read_documents(lines, &mut reader)?
+    };
+    if read.is_continue() {
+        // This is the last turn, so the returned value does not matter.
+        let _ = reader.end_turn();
+    }
+    Ok(())
+}
+
+/// Reads one value per line.
+fn read_lines(lines: Lines, reader: &mut Reader<'_, '_>) -> Result<ControlFlow<()>, Error> {
+    let mut records = Records::new(lines, "messages");
+    let mut number = 0;
+    while let Some(record) = records.next::<Value>()? {
+        number += 1;
+        let next = match record {
+            Record::Value { value, .. } => reader.document(number, value)?,
+            Record::Skipped(report) => (reader.visit)(ReaderItem::Warning(report)),
+        };
+        if next.is_break() {
+            return Ok(next);
         }
     }
-    // This is the last turn, so the returned value does not matter.
-    let _ = reader.end_turn();
-    Ok(())
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Reads values that extend over several lines.
+fn read_documents(lines: Lines, reader: &mut Reader<'_, '_>) -> Result<ControlFlow<()>, Error> {
+    let documents = serde_json::Deserializer::from_reader(lines.into_bytes());
+    for (number, document) in (1..).zip(documents.into_iter()) {
+        let document =
+            document.map_err(|cause| Error::from_json(reader.name, 1, "messages", cause))?;
+        let next = reader.document(number, document)?;
+        if next.is_break() {
+            return Ok(next);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 struct Reader<'a, 'b> {
@@ -62,19 +96,20 @@ struct Reader<'a, 'b> {
 }
 
 impl Reader<'_, '_> {
-    /// Reads one JSON value of the file, if it contains messages.
-    fn document(&mut self, mut document: Value) -> Option<ControlFlow<()>> {
-        if document["role"].is_string() {
-            return Some(self.message(document));
+    /// Reads one JSON value of the file.
+    fn document(&mut self, number: usize, mut document: Value) -> Result<ControlFlow<()>, Error> {
+        if (self.rules.is_message)(&document) {
+            return Ok(self.message(document));
         }
-        let list = match document.get_mut("messages") {
+        let list = match document.get_mut(self.rules.list) {
             Some(list) => list.take(),
             None => document,
         };
         if let Value::Array(messages) = list {
-            Some(self.conversation(messages))
+            Ok(self.conversation(messages))
         } else {
-            None
+            let name = self.name.to_owned();
+            Err(Error::NoMessages { name, number })
         }
     }
 

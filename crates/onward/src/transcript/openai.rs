@@ -13,6 +13,8 @@ use super::{Error, Format, Lines, Visitor};
 pub(super) fn read(lines: Lines, visit: &mut Visitor<'_>) -> Result<(), Error> {
     let rules = MessageRules {
         format: Format::Openai,
+        list: "messages",
+        is_message: |value| value["role"].is_string(),
         is_prompt,
         add_message,
     };
@@ -56,7 +58,7 @@ fn add_response(builder: &mut TurnBuilder, message: &mut Value) {
 }
 
 /// The arguments of a call: the parsed JSON, or the string itself if it is not JSON.
-fn parse_arguments(arguments: &Value) -> Value {
+pub(super) fn parse_arguments(arguments: &Value) -> Value {
     let parsed = arguments.as_str().map(serde_json::from_str);
     match parsed {
         Some(Ok(input)) => input,

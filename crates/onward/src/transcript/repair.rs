@@ -1,35 +1,28 @@
 //! Examines and repairs saved sessions.
 //!
 //! A file is read twice: once to find defects, and once to write the repaired copy.
-//! `onward_core::transcript` defines the defects. `log` (Claude Code) and `list` (API messages) map
-//! the rows to the file and back, and `file` writes the result. Everything that is not part of a
-//! repair is copied byte for byte.
+//! `onward_core::transcript` defines the defects. `log` (Claude Code), `codex`, `opencode`,
+//! `event_log` (other agents) and `list` (API messages) map the rows to the file and back, and
+//! `file` writes the result. Everything that is not part of a repair is copied byte for byte.
 
+mod codex;
+mod conversation;
+mod event_log;
 pub(crate) mod file;
+mod layout;
 mod list;
 mod log;
+mod opencode;
+mod store_file;
 
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use clap::ValueEnum;
 use onward_core::Timestamp;
 use onward_core::transcript::{Api, Repair};
+use onward_engine::opencode::PartChange;
 
-use super::{Error, Format, Lines, detect};
-
-/// The formats that can be repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Repairable {
-    /// Claude Code session logs, JSON lines
-    ClaudeCode,
-    /// OpenAI Chat Completions messages
-    Openai,
-    /// OpenAI Responses items
-    OpenaiResponses,
-    /// Anthropic Messages API messages
-    Anthropic,
-}
+use super::{Error, Format, Lines, copilot, detect, kimi};
 
 /// Facts that are not in the file.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +60,10 @@ enum Fix {
     Text(String),
     /// Edits by line.
     Edits(log::Edits),
+    /// Changes of a database of opencode.
+    Parts(Vec<PartChange>),
+    /// The format cannot be repaired.
+    Unsupported(Format),
 }
 
 impl Examination {
@@ -85,12 +82,25 @@ impl Examination {
         findings.any(|finding| finding.repair.kind.is_error())
     }
 
+    /// The format of a session whose defects cannot be repaired.
+    pub(crate) fn unsupported_format(&self) -> Option<Format> {
+        match self.fix {
+            Fix::Unsupported(format) if self.has_errors() => Some(format),
+            Fix::Unsupported(_) | Fix::None | Fix::Text(_) | Fix::Edits(_) | Fix::Parts(_) => None,
+        }
+    }
+
     /// Writes the repaired session.
     pub(crate) fn write(&self, path: &Path, out: &mut dyn Write) -> io::Result<()> {
         match &self.fix {
-            Fix::None => io::copy(&mut open(path)?.into_bytes(), out).map(drop),
+            Fix::None | Fix::Parts(_) | Fix::Unsupported(_) => {
+                io::copy(&mut open(path)?.into_bytes(), out).map(drop)
+            }
             Fix::Text(text) => out.write_all(text.as_bytes()),
-            Fix::Edits(edits) => log::rewrite(open(path)?, edits, out),
+            Fix::Edits(edits) => {
+                let moved = log::moved_lines(open(path)?, edits)?;
+                log::rewrite(open(path)?, &moved, edits, out)
+            }
         }
     }
 }
@@ -102,31 +112,61 @@ fn open(path: &Path) -> io::Result<Lines> {
 /// Reads a session and finds its defects.
 pub(crate) fn examine(
     path: &Path,
-    format: Option<Repairable>,
+    format: Option<Format>,
     context: RepairContext,
 ) -> Result<Examination, Error> {
+    if super::opencode::is_store(path) && matches!(format, None | Some(Format::Opencode)) {
+        return opencode::examine_store(path, context);
+    }
     let mut lines = Lines::open(path)?;
     let name = lines.name().to_owned();
     if lines.peek(0)?.is_none() {
         return Ok(Examination::clean(vec![format!("`{name}` is empty")]));
     }
-    let api = match format {
-        Some(Repairable::ClaudeCode) => return log::examine(lines, context),
-        Some(Repairable::Openai) => Some(Api::Chat),
-        Some(Repairable::OpenaiResponses) => Some(Api::Responses),
-        Some(Repairable::Anthropic) => Some(Api::Anthropic),
-        None => match detect::detect(&mut lines) {
-            Ok(Format::ClaudeCode) => return log::examine(lines, context),
-            Ok(Format::Anthropic) => Some(Api::Anthropic),
-            Ok(Format::Openai) | Err(Error::UnknownFormat { .. }) => None,
-            Ok(format @ Format::Turns) => {
-                return Err(Error::NotRepairable { name, format });
-            }
-            Err(error) => return Err(error),
-        },
+    let format = match format {
+        Some(format) => format,
+        None => detect::detect(&mut lines)?,
     };
+    match format.entry().examine {
+        Some(examine) => examine(lines, context),
+        None => Err(Error::NotRepairable { name, format }),
+    }
+}
+
+/// The functions of the table of formats.
+pub(super) fn claude_code(lines: Lines, context: RepairContext) -> Result<Examination, Error> {
+    log::examine(lines, context)
+}
+
+pub(super) fn codex(lines: Lines, context: RepairContext) -> Result<Examination, Error> {
+    codex::examine(lines, context)
+}
+
+pub(super) fn opencode(lines: Lines, context: RepairContext) -> Result<Examination, Error> {
+    opencode::examine(lines, context)
+}
+
+pub(super) fn copilot(lines: Lines, context: RepairContext) -> Result<Examination, Error> {
+    event_log::examine(&copilot::AGENT, lines, context)
+}
+
+pub(super) fn kimi(lines: Lines, context: RepairContext) -> Result<Examination, Error> {
+    event_log::examine_kimi(&kimi::AGENT, lines, context)
+}
+
+pub(super) fn gemini(lines: Lines, context: RepairContext) -> Result<Examination, Error> {
+    event_log::examine_gemini(lines, context)
+}
+
+pub(super) fn messages(lines: Lines, api: Api) -> Result<Examination, Error> {
+    list::examine(lines, api)
+}
+
+/// The text of a file.
+fn read_text(lines: Lines) -> Result<String, Error> {
+    let name = lines.name().to_owned();
     let mut text = String::new();
     let read = lines.into_bytes().read_to_string(&mut text);
     read.map_err(|cause| Error::from_io(&name, cause))?;
-    list::examine(&name, text, api)
+    Ok(text)
 }

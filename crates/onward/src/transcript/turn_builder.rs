@@ -15,13 +15,33 @@ pub(super) struct TurnBuilder {
     pub(super) steps: Vec<Step>,
     /// Calls without a result, by id: the step and the index in it.
     open_calls: HashMap<String, (usize, usize)>,
+    /// Whether a result was added after the last step began.
+    has_results: bool,
 }
 
 impl TurnBuilder {
     /// Starts a step and returns its index.
     pub(super) fn begin_step(&mut self) -> usize {
+        self.has_results = false;
         self.steps.push(Step::default());
         self.steps.len() - 1
+    }
+
+    /// The step of an item of the model, in formats that do not mark steps: a result ends the step
+    /// before it.
+    pub(super) fn current_step(&mut self) -> usize {
+        if self.steps.is_empty() || self.has_results {
+            return self.begin_step();
+        }
+        self.steps.len() - 1
+    }
+
+    /// The last step.
+    pub(super) fn last_step(&mut self) -> usize {
+        match self.steps.len() {
+            0 => self.begin_step(),
+            steps => steps - 1,
+        }
     }
 
     /// Adds a call to a step.
@@ -47,6 +67,7 @@ impl TurnBuilder {
         ok: Option<bool>,
         output: String,
     ) -> Option<usize> {
+        self.has_results = true;
         let (step, call) = self.open_calls.remove(id)?;
         let call = self.steps.get_mut(step)?.calls.get_mut(call)?;
         call.ok = ok;

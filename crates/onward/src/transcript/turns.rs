@@ -7,7 +7,7 @@ use onward_core::turn::ExternalChange;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::lines::parse;
+use super::lines::{Record, Records};
 use super::{Call, Error, Format, Lines, ReaderItem, Step, Turn, Visitor};
 
 #[derive(Deserialize)]
@@ -33,12 +33,14 @@ struct CallWire {
 }
 
 /// Reads every line.
-pub(super) fn read(mut lines: Lines, visit: &mut Visitor<'_>) -> Result<(), Error> {
-    let mut line = Vec::new();
-    while let Some(number) = lines.next(&mut line)? {
-        let turn: TurnLine = parse(&line)
-            .map_err(|cause| Error::from_json(lines.name(), number, "a turn", cause))?;
-        if visit(ReaderItem::Turn(turn.into())).is_break() {
+pub(super) fn read(lines: Lines, visit: &mut Visitor<'_>) -> Result<(), Error> {
+    let mut records = Records::new(lines, "a turn");
+    while let Some(record) = records.next::<TurnLine>()? {
+        let item = match record {
+            Record::Value { value, .. } => ReaderItem::Turn(value.into()),
+            Record::Skipped(report) => ReaderItem::Warning(report),
+        };
+        if visit(item).is_break() {
             break;
         }
     }

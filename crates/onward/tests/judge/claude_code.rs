@@ -81,22 +81,6 @@ fn skips_a_truncated_last_line_with_a_warning() {
     );
 }
 
-#[test]
-fn rejects_an_invalid_line_before_the_last() {
-    let dir = TestDir::new("broken");
-    let mut lines: Vec<_> = fixture(NAME).lines().map(str::to_owned).collect();
-    lines[4].truncate(20);
-    let path = file(&dir, "broken.jsonl", lines.join("\n"));
-    let run = judge(&["--json", &path]);
-    assert_eq!(run.code, Some(1));
-    assert!(
-        run.stderr
-            .starts_with(&format!("error: `{path}`, line 5: ")),
-        "{}",
-        run.stderr
-    );
-}
-
 /// A log with a prompt and the given lines, each the child of the previous one.
 fn log(lines: &[Value]) -> String {
     let prompt = json!({"type": "user", "message": {"role": "user", "content": "Continue."}});

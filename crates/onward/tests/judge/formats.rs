@@ -8,10 +8,16 @@ use onward_testbed::TestDir;
 
 use crate::harness::{Row, file, fixture, judge, row, rows};
 
-const FORMATS: [(&str, &str); 4] = [
+const FORMATS: [(&str, &str); 10] = [
     ("turns", "turns.jsonl"),
     ("claude-code", "claude-code.jsonl"),
+    ("codex", "codex.jsonl"),
+    ("opencode", "opencode.json"),
+    ("copilot", "copilot.jsonl"),
+    ("kimi", "kimi.jsonl"),
+    ("gemini", "gemini.jsonl"),
     ("openai", "openai.json"),
+    ("openai-responses", "openai-responses.json"),
     ("anthropic", "anthropic.json"),
 ];
 
@@ -86,6 +92,26 @@ fn reads_messages_as_turns_between_prompts() {
 }
 
 #[test]
+fn reads_the_turns_of_agents_between_prompts() {
+    for name in [
+        "codex.jsonl",
+        "opencode.json",
+        "copilot.jsonl",
+        "kimi.jsonl",
+        "gemini.jsonl",
+        "openai-responses.json",
+    ] {
+        let turns = rows(&judge(&["--json", name]));
+        let ids: Vec<(&str, u64)> = turns.iter().map(|(id, n, _)| (id.as_str(), *n)).collect();
+        let expected = [(&*format!("{name}#0"), 4), (&*format!("{name}#1"), 12)];
+        assert_eq!(ids, expected);
+        // Three files are read, then the same call fails twelve times.
+        assert_eq!(turns[0].2, None, "{name}");
+        assert!(turns[1].2.is_some(), "{name}");
+    }
+}
+
+#[test]
 fn reads_errors_in_messages_as_failures() {
     for name in ["openai.json", "anthropic.json"] {
         let run = judge(&["--json", "--rule", "plain", name]);
@@ -109,9 +135,15 @@ fn uses_the_format_of_the_flag() {
         let rows = anonymous(&test, fixture(name).as_bytes(), &["--format", format]);
         assert_eq!(rows, named(name), "{format}");
     }
+    // The warnings about all lines precede the error.
     let run = judge(&["--format", "turns", "claude-code.jsonl"]);
     assert_eq!(run.code, Some(1));
-    assert!(run.stderr.contains("line 1"), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("\nerror: `claude-code.jsonl`, line 1: "),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

@@ -4,6 +4,19 @@ use onward_testbed::TestDir;
 
 use crate::harness::{file, fixture, judge, rows};
 
+const FORMATS: [&str; 10] = [
+    "turns",
+    "claude-code",
+    "codex",
+    "opencode",
+    "copilot",
+    "kimi",
+    "gemini",
+    "openai",
+    "openai-responses",
+    "anthropic",
+];
+
 #[test]
 fn reports_a_missing_file() {
     let run = judge(&["missing.jsonl"]);
@@ -50,7 +63,7 @@ fn lists_the_supported_formats_for_an_unknown_one() {
     let run = judge(&["unknown.jsonl"]);
     assert_eq!(run.stdout, "");
     let hint = run.stderr.lines().nth(1).expect("hint printed");
-    for format in ["turns", "claude-code", "openai", "anthropic"] {
+    for format in FORMATS {
         assert!(hint.contains(format), "{format}: {}", run.stderr);
     }
     assert_eq!(run.code, Some(1));
@@ -72,32 +85,56 @@ fn reports_the_line_that_is_not_json() {
 }
 
 #[test]
-fn judges_the_turns_before_an_invalid_line_and_reports_it() {
+fn reports_and_skips_an_invalid_line() {
     let dir = TestDir::new("turns");
-    let mut lines: Vec<_> = fixture("turns.jsonl").lines().map(str::to_owned).collect();
-    lines[2] = "{\"id\": \"half".to_owned();
-    let path = file(&dir, "half.jsonl", lines.join("\n"));
-    let run = judge(&["--json", &path]);
-    assert_eq!(rows(&run).len(), 2);
-    assert!(
-        run.stderr
-            .starts_with(&format!("error: `{path}`, line 3: ")),
-        "{}",
-        run.stderr
-    );
-    assert_eq!(run.code, Some(1));
+    for invalid in ["{\"id\": \"half", "{\"id\": \"no steps\"}"] {
+        let mut lines: Vec<_> = fixture("turns.jsonl").lines().map(str::to_owned).collect();
+        lines[2] = invalid.to_owned();
+        let path = file(&dir, "half.jsonl", lines.join("\n"));
+        let run = judge(&["--json", &path]);
+        assert_eq!(rows(&run).len(), lines.len() - 1);
+        let warning = format!("warning: `{path}`, line 3: ");
+        assert!(run.stderr.starts_with(&warning), "{}", run.stderr);
+        assert_eq!(run.code, Some(0));
+    }
+}
 
-    lines[2] = "{\"id\": \"no steps\"}".to_owned();
-    let path = file(&dir, "no-steps.jsonl", lines.join("\n"));
+#[test]
+fn reports_and_skips_an_invalid_line_of_every_log() {
+    let dir = TestDir::new("logs");
+    for name in [
+        "claude-code.jsonl",
+        "codex.jsonl",
+        "copilot.jsonl",
+        "kimi.jsonl",
+        "gemini.jsonl",
+    ] {
+        let text = fixture(name);
+        for (place, number) in [(0, 1), (3, 4)] {
+            let mut lines: Vec<&str> = text.lines().collect();
+            lines.insert(place, "{\"timestamp\": \"2026-");
+            let path = file(&dir, name, lines.join("\n"));
+            let run = judge(&["--json", &path]);
+            assert_eq!(run.code, Some(0), "{name}: {run:?}");
+            let warning = format!("warning: `{path}`, line {number}: ");
+            assert!(run.stderr.starts_with(&warning), "{name}: {}", run.stderr);
+            assert_eq!(
+                rows(&run).len(),
+                rows(&judge(&["--json", name])).len(),
+                "{name}"
+            );
+        }
+    }
+    // Messages on lines.
+    let document: serde_json::Value =
+        serde_json::from_str(&fixture("openai.json")).expect("JSON fixture");
+    let messages = document.get("messages").unwrap_or(&document);
+    let messages = messages.as_array().expect("list of messages");
+    let mut lines: Vec<String> = messages.iter().map(ToString::to_string).collect();
+    lines.insert(2, "{".to_owned());
+    let path = file(&dir, "messages.jsonl", lines.join("\n"));
     let run = judge(&["--json", &path]);
-    assert!(
-        run.stderr
-            .starts_with(&format!("error: `{path}`, line 3: "))
-            && run.stderr.contains("`steps`"),
-        "{}",
-        run.stderr
-    );
-    assert_eq!(run.code, Some(1));
+    assert_eq!((rows(&run).len(), run.code), (2, Some(0)), "{run:?}");
 }
 
 #[test]
@@ -128,10 +165,17 @@ fn does_not_panic_on_unexpected_values() {
         "{\"role\": \"user\", \"content\": [1, [2], {\"type\": \"tool_result\"}]}",
         "{\"type\": \"assistant\", \"message\": {\"content\": [7, \"a\", {\"type\": \"tool_use\"}]}}",
         "{\"type\": \"user\", \"message\": {\"content\": {\"a\": 1}}, \"uuid\": 3}",
+        "{\"type\": \"response_item\", \"payload\": {\"call_id\": 1, \"type\": [\"function_call\"]}}",
+        "{\"type\": \"compacted\", \"payload\": {\"replacement_history\": [1, {}]}}",
+        "{\"info\": {\"id\": \"a\"}, \"messages\": [{\"info\": {\"role\": \"assistant\"}, \"parts\": [1, {\"type\": \"tool\"}]}]}",
+        "{\"type\": \"assistant.message\", \"data\": {\"toolRequests\": [1, {\"arguments\": 2}]}}",
+        "{\"type\": \"context.append_loop_event\", \"event\": {\"type\": \"tool.call\"}}",
+        "{\"type\": \"gemini\", \"id\": \"a\", \"toolCalls\": [1, {\"result\": {\"a\": 1}}]}",
+        "{\"$set\": {\"messages\": [1]}}",
         "{\"id\": \"a\", \"steps\": []}",
         "{\"id\": \"a\", \"steps\": [{\"calls\": 3}]}",
     ];
-    for format in ["turns", "claude-code", "openai", "anthropic"] {
+    for format in FORMATS {
         for (number, document) in documents.iter().enumerate() {
             let path = file(&dir, &format!("{number}.json"), document);
             for args in [&["--format", format, &path] as &[&str], &[&path]] {

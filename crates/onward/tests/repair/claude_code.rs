@@ -290,3 +290,70 @@ fn copies_other_lines_byte_for_byte() {
         .expect("unusual lines unchanged");
     assert!(rest.starts_with(&format!("{call}\n{{\"parentUuid\":\"u1\"")));
 }
+
+#[test]
+fn moves_a_misplaced_result_after_its_call() {
+    let dir = Harness::new("misplaced");
+    let before = [
+        user_line("u1", "", "Go."),
+        call_line("u2", "u1", "m1", &["t1"]),
+        user_line("u3", "u2", "Well?"),
+        text_line("u4", "u3", "Then."),
+        result_line("u5", "u4", "t1", "late"),
+        text_line("u6", "u5", "Now."),
+    ];
+    dir.write("a.jsonl", log(&before));
+    assert_eq!(dir.findings("a.jsonl"), [(5, "misplaced".to_owned())]);
+    let after = dir.repaired(&before);
+    let path: Vec<&Value> = path_to_root(&after)
+        .iter()
+        .map(|line| &line["uuid"])
+        .collect();
+    assert_eq!(path, ["u6", "u4", "u3", "u5", "u2", "u1"]);
+    // The result keeps its content.
+    let mut moved = before[4].clone();
+    moved["parentUuid"] = "u2".into();
+    assert_eq!(after[2], moved);
+    assert_eq!(after.len(), before.len());
+}
+
+#[test]
+fn moves_a_misplaced_result_out_of_a_line_with_text() {
+    let dir = Harness::new("misplaced-block");
+    let mut late = result_line("u4", "u3", "t1", "late");
+    let text = json!({"type": "text", "text": "And now?"});
+    late["message"]["content"]
+        .as_array_mut()
+        .expect("list")
+        .push(text.clone());
+    let after = dir.repaired(&[
+        call_line("u1", "", "m1", &["t1"]),
+        user_line("u2", "u1", "Well?"),
+        text_line("u3", "u2", "Then."),
+        late,
+    ]);
+    assert_eq!(result_ids(&after[1]), ["t1"]);
+    assert_eq!(after[1]["parentUuid"], "u1");
+    assert_eq!(after[2]["parentUuid"], after[1]["uuid"]);
+    assert_eq!(after[4]["uuid"], "u4");
+    assert_eq!(after[4]["message"]["content"], json!([text]));
+}
+
+#[test]
+fn renames_a_duplicate_id_in_a_row_together_with_its_result() {
+    let dir = Harness::new("duplicate-id");
+    let before = [
+        user_line("u1", "", "Go."),
+        call_line("u2", "u1", "m1", &["t1", "t1"]),
+        result_line("u3", "u2", "t1", "first"),
+        result_line("u4", "u3", "t1", "second"),
+        text_line("u5", "u4", "Then."),
+    ];
+    dir.write("a.jsonl", log(&before));
+    assert_eq!(dir.findings("a.jsonl"), [(2, "doubled_id".to_owned())]);
+    let after = dir.repaired(&before);
+    let mut expected = before.to_vec();
+    expected[1]["message"]["content"][1]["id"] = "t1_2".into();
+    expected[3]["message"]["content"][0]["tool_use_id"] = "t1_2".into();
+    assert_eq!(after, expected);
+}

@@ -9,6 +9,7 @@
     reason = "a failed setup must fail the test"
 )]
 
+mod agents;
 mod claude_code;
 mod files;
 mod harness;

@@ -65,8 +65,8 @@ fn reads_messages_on_lines_as_one_conversation() {
     let after = dir.read("a.jsonl");
     let lines: Vec<&str> = after.lines().collect();
     assert_eq!(
-        (lines.len(), lines[0], lines[1], lines[3]),
-        (4, USER, CALL, USER)
+        (lines.len(), lines[0], lines[1], lines[3], lines[4]),
+        (5, USER, CALL, "", USER)
     );
     assert_eq!(dir.findings("a.jsonl"), []);
 }

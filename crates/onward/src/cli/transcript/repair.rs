@@ -7,10 +7,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{ReadFlags, line};
+use super::{ReadFlags, failure, line};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, format};
+use crate::transcript::Error;
 use crate::transcript::repair::file::FileSnapshot;
 use crate::wire::finding::{FindingLine, RepairedFile};
 
@@ -35,6 +36,10 @@ pub(super) fn run(args: &Repair, output: Output) -> Result {
     // Taken before the file is read, to detect lines that the agent appends meanwhile.
     let before = FileSnapshot::capture(path);
     let examined = args.flags.examine(path, output)?;
+    if let Some(format) = examined.unsupported_format() {
+        let name = path.display().to_string();
+        return Err(failure(&Error::NotRepairable { name, format }));
+    }
     let written = if examined.has_errors() {
         let written = before.and_then(|before| {
             if args.in_place {

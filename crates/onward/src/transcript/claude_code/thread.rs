@@ -7,43 +7,43 @@
 use std::collections::HashSet;
 
 use onward_core::Timestamp;
-use onward_core::turn::{ExternalChange, certainly_changes, command_effect};
 use serde_json::Value;
 
-use super::super::external_change::{self, EditTracker};
+use super::super::external_change::AgentTools;
 use super::super::turn_builder::TurnBuilder;
-use super::super::{Call, Format, Turn, anthropic};
+use super::super::{Format, Turn, anthropic};
 
-/// Tools that write a file.
-const EDIT_TOOLS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
-
-/// Tools that change nothing outside the agent.
-const READ_TOOLS: [&str; 24] = [
-    "AskUserQuestion",
-    "EnterPlanMode",
-    "ExitPlanMode",
-    "Glob",
-    "Grep",
-    "LS",
-    "LSP",
-    "ListMcpResourcesTool",
-    "NotebookRead",
-    "Read",
-    "ReadMcpResourceTool",
-    "Skill",
-    "SlashCommand",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskUpdate",
-    "TodoRead",
-    "TodoWrite",
-    "ToolSearch",
-    "WebFetch",
-    "WebSearch",
-    "exit_plan_mode",
-    "mcp__ide__getDiagnostics",
-];
+/// The tools with a known effect.
+const TOOLS: AgentTools = AgentTools {
+    edit: &["Edit", "MultiEdit", "NotebookEdit", "Write"],
+    read: &[
+        "AskUserQuestion",
+        "EnterPlanMode",
+        "ExitPlanMode",
+        "Glob",
+        "Grep",
+        "LS",
+        "LSP",
+        "ListMcpResourcesTool",
+        "NotebookRead",
+        "Read",
+        "ReadMcpResourceTool",
+        "Skill",
+        "SlashCommand",
+        "TaskCreate",
+        "TaskGet",
+        "TaskList",
+        "TaskUpdate",
+        "TodoRead",
+        "TodoWrite",
+        "ToolSearch",
+        "WebFetch",
+        "WebSearch",
+        "exit_plan_mode",
+        "mcp__ide__getDiagnostics",
+    ],
+    shell: &["Bash"],
+};
 
 /// A conversation thread.
 pub(super) struct Thread {
@@ -138,18 +138,13 @@ impl Thread {
         if steps.is_empty() {
             return None;
         }
-        let mut edits = EditTracker::default();
         for (before, ended) in task_notifications {
             // A notification after the last step has no effect.
             if let Some(step) = steps.get_mut(before) {
                 step.task_notifications.push(ended);
             }
         }
-        for step in &mut steps {
-            let calls = step.calls.iter();
-            step.external_change =
-                external_change::combine(calls.map(|call| call_effect(call, &mut edits)));
-        }
+        TOOLS.set_effects(&mut steps);
         let turn = Turn {
             id: format!("{name}{}#{}", self.suffix, self.ended_turns),
             source: Format::ClaudeCode.name().to_owned(),
@@ -158,31 +153,4 @@ impl Thread {
         self.ended_turns += 1;
         Some(turn)
     }
-}
-
-/// The effect of a call on external state.
-fn call_effect(call: &Call, edits: &mut EditTracker) -> ExternalChange {
-    let Some(ok) = call.ok else {
-        return ExternalChange::Unknown;
-    };
-    let tool = call.tool.as_str();
-    if EDIT_TOOLS.contains(&tool) {
-        return if ok {
-            edits.record_edit(call)
-        } else {
-            ExternalChange::Unchanged
-        };
-    }
-    if READ_TOOLS.contains(&tool) {
-        return ExternalChange::Unchanged;
-    }
-    // The effect of a running command is unknown.
-    if tool != "Bash" || call.input["run_in_background"] == true {
-        return ExternalChange::Unknown;
-    }
-    let command = call.input["command"].as_str().unwrap_or_default();
-    if ok && certainly_changes(command) {
-        return edits.record_edit(call);
-    }
-    command_effect(command)
 }

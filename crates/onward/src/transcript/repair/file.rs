@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::Examination;
+use super::{Examination, Fix, store_file};
 
 /// The maximum number of file names tried.
 const MAX_ATTEMPTS: usize = 10_000;
@@ -60,7 +60,18 @@ impl FileSnapshot {
         let names = (0..MAX_ATTEMPTS)
             .map(|number| original.with_file_name(repaired_name(original, number)));
         let (file, path) = create_first_free(names)?;
-        self.write_contents(file, &path, examination)?;
+        match &examination.fix {
+            Fix::Parts(changes) => {
+                let written = store_file::write_copy(&self.path, &path, changes);
+                if written.is_err() {
+                    let _ = fs::remove_file(&path);
+                }
+                written?;
+            }
+            Fix::None | Fix::Text(_) | Fix::Edits(_) | Fix::Unsupported(_) => {
+                self.write_contents(file, &path, examination)?;
+            }
+        }
         Ok(WrittenFile {
             file: path,
             backup: None,
@@ -71,6 +82,15 @@ impl FileSnapshot {
     pub(crate) fn write_in_place(&self, examination: &Examination) -> io::Result<WrittenFile> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let sibling = |name: String| self.path.with_file_name(name);
+        if let Fix::Parts(changes) = &examination.fix {
+            let names = (0..MAX_ATTEMPTS).map(|number| sibling(backup_name(&name, number)));
+            let (_, backup) = create_first_free(names)?;
+            store_file::write_in_place(&self.path, &backup, changes)?;
+            return Ok(WrittenFile {
+                file: self.path.clone(),
+                backup: Some(backup),
+            });
+        }
         let hidden = (0..MAX_ATTEMPTS).map(|number| sibling(format!(".{name}.onward{number}")));
         let (file, temporary) = create_first_free(hidden)?;
         let backup = self
@@ -99,11 +119,7 @@ impl FileSnapshot {
             return Err(io::Error::other(CHANGED));
         }
         for number in 0..MAX_ATTEMPTS {
-            let backup = match number {
-                0 => format!("{name}.bak"),
-                _ => format!("{name}.bak{number}"),
-            };
-            let backup = self.path.with_file_name(backup);
+            let backup = self.path.with_file_name(backup_name(name, number));
             match fs::hard_link(&self.path, &backup) {
                 Ok(()) => return Ok(backup),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -162,6 +178,14 @@ fn is_gzip(path: &Path) -> io::Result<bool> {
     let mut head = Vec::new();
     File::open(path)?.take(2).read_to_end(&mut head)?;
     Ok(head == [0x1f, 0x8b])
+}
+
+/// `session.jsonl` becomes `session.jsonl.bak`, then `session.jsonl.bak1`.
+fn backup_name(name: &str, number: usize) -> String {
+    match number {
+        0 => format!("{name}.bak"),
+        _ => format!("{name}.bak{number}"),
+    }
 }
 
 /// `session.jsonl` becomes `session.repaired.jsonl`, then `session.repaired1.jsonl`.

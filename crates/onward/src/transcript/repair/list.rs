@@ -1,48 +1,43 @@
 //! API messages in a file: one document, one document per line, or one message per line.
 //!
 //! A document is a list of messages, or a request with one. Each document is a conversation; all
-//! messages on lines are one. The whole file is held in memory.
+//! messages on lines are one. An invalid line is reported and kept. The whole file is held in
+//! memory.
 
-use onward_core::transcript::json;
-use onward_core::transcript::{Api, Repair, TrailingCalls, repair_document};
+use std::collections::HashSet;
+
+use onward_core::transcript::{Api, Repair, TrailingCalls, repair_document, repair_rows};
 use serde_json::Value;
 
-use super::super::{Error, detect};
-use super::{Examination, Finding, Fix};
+use super::super::responses::is_item;
+use super::super::{Error, Lines};
+use super::layout::{PlacedLine, arrange};
+use super::{Examination, Finding, Fix, read_text};
 
-pub(super) fn examine(name: &str, text: String, api: Option<Api>) -> Result<Examination, Error> {
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+pub(super) fn examine(lines: Lines, api: Api) -> Result<Examination, Error> {
+    let name = lines.name().to_owned();
+    let text = read_text(lines)?;
     let whole: serde_json::Result<Value> = serde_json::from_str(&text);
-    let (values, first) = match whole {
-        Ok(value) => (vec![value], 1),
-        Err(cause) if lines.len() < 2 => {
-            return Err(Error::from_json(name, 1, "messages", cause));
+    let (repaired, findings, warnings) = match whole {
+        Ok(value) if !is_message(&value) => {
+            let repaired = repair_document(api, &text, TrailingCalls::Answer);
+            let repairs = repaired.repairs.into_iter();
+            let findings = repairs.map(|repair| finding(repair, None)).collect();
+            (repaired.text.into_owned(), findings, Vec::new())
         }
-        Err(_) => (parse_lines(name, &text)?, 0),
-    };
-    let api = match api.or_else(|| detect_api(&values)) {
-        Some(api) => api,
-        None => {
-            return Err(Error::UnknownFormat {
-                name: name.to_owned(),
-            });
+        Ok(_) => repair_messages(&text, &[0], api, Vec::new()),
+        Err(cause) => {
+            let (values, warnings) = parse_lines(&name, &text);
+            if values.is_empty() || text.lines().count() < 2 {
+                return Err(Error::from_json(&name, 1, "messages", cause));
+            }
+            let indexes: Vec<usize> = values.iter().map(|(index, _)| *index).collect();
+            if values.iter().all(|(_, value)| is_message(value)) {
+                repair_messages(&text, &indexes, api, warnings)
+            } else {
+                repair_documents(&text, &indexes, api, warnings)
+            }
         }
-    };
-    let is_message = |value: &Value| value["role"].is_string() || is_item(value);
-    let (repaired, findings) = if values.iter().all(is_message) {
-        repair_messages(&text, &lines, api)
-    } else if first == 1 {
-        let repaired = repair_document(api, &text, TrailingCalls::Answer);
-        let findings = repaired
-            .repairs
-            .into_iter()
-            .map(|repair| finding(repair, None));
-        (repaired.text.into_owned(), findings.collect())
-    } else {
-        repair_documents(&text, api)
     };
     Ok(Examination {
         fix: if repaired == text {
@@ -52,8 +47,12 @@ pub(super) fn examine(name: &str, text: String, api: Option<Api>) -> Result<Exam
         },
         findings,
         open_calls: 0,
-        warnings: Vec::new(),
+        warnings,
     })
+}
+
+fn is_message(value: &Value) -> bool {
+    value["role"].is_string() || is_item(value)
 }
 
 fn finding(repair: Repair, line: Option<u64>) -> Finding {
@@ -64,80 +63,66 @@ fn finding(repair: Repair, line: Option<u64>) -> Finding {
     }
 }
 
-fn parse_lines(name: &str, text: &str) -> Result<Vec<Value>, Error> {
+/// The valid lines with their indexes, and the reports about the others.
+fn parse_lines(name: &str, text: &str) -> (Vec<(usize, Value)>, Vec<String>) {
     let mut values = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        if line.trim().is_empty() {
-            continue;
+    let mut warnings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        match serde_json::from_str(line) {
+            Ok(value) => values.push((index, value)),
+            Err(_) if line.trim().is_empty() => {}
+            Err(cause) => {
+                let error = Error::from_json(name, index as u64 + 1, "messages", cause);
+                warnings.push(format!("{error}; kept the line"));
+            }
         }
-        let value = serde_json::from_str(line);
-        values.push(value.map_err(|cause| Error::from_json(name, number, "messages", cause))?);
     }
-    Ok(values)
+    (values, warnings)
 }
 
-/// Repairs one conversation with one message per line, treated as a list.
-fn repair_messages(text: &str, lines: &[&str], api: Api) -> (String, Vec<Finding>) {
-    let list = format!("[{}]", lines.join("\n,"));
-    let repaired = repair_document(api, &list, TrailingCalls::Answer);
+type Repairs = (String, Vec<Finding>, Vec<String>);
+
+/// Repairs one conversation with one message on each of these lines.
+fn repair_messages(text: &str, indexes: &[usize], api: Api, warnings: Vec<String>) -> Repairs {
+    let lines: Vec<&str> = text.lines().collect();
+    let line = |index: &usize| lines.get(*index).copied().unwrap_or_default().trim();
+    let sources: Vec<&str> = indexes.iter().map(line).collect();
+    let repaired = repair_rows(api, &sources, TrailingCalls::Answer);
     if repaired.repairs.is_empty() {
-        return (text.to_owned(), Vec::new());
+        return (text.to_owned(), Vec::new(), warnings);
     }
-    let numbers: Vec<u64> = (1..)
-        .zip(text.lines())
-        .filter(|(_, line)| !line.trim().is_empty())
-        .map(|(number, _)| number)
-        .collect();
-    let findings = repaired.repairs.iter().cloned().map(|repair| {
-        let line = numbers.get(repair.row).copied();
+    let placed = repaired.rows.into_iter().map(|row| {
+        let index = row.from.and_then(|from| indexes.get(from).copied());
+        match (index, row.text) {
+            (Some(index), None) => PlacedLine::Kept(index),
+            (Some(index), Some(text)) => PlacedLine::Changed(index, text),
+            (None, text) => PlacedLine::New(text.unwrap_or_default()),
+        }
+    });
+    let placed: Vec<PlacedLine> = placed.collect();
+    let findings = repaired.repairs.into_iter().map(|repair| {
+        let line = indexes.get(repair.row).map(|index| *index as u64 + 1);
         finding(repair, line)
     });
-    let findings = findings.collect();
-    let spans = json::elements(&repaired.text).unwrap_or_default();
-    let rows = spans.into_iter().filter_map(|span| repaired.text.get(span));
-    let rows: Vec<&str> = rows.map(str::trim).collect();
-    let end = if text.ends_with('\n') { "\n" } else { "" };
-    (format!("{}{end}", rows.join("\n")), findings)
+    let rows: HashSet<usize> = indexes.iter().copied().collect();
+    (arrange(text, &rows, &placed), findings.collect(), warnings)
 }
 
-/// Repairs one conversation per line.
-fn repair_documents(text: &str, api: Api) -> (String, Vec<Finding>) {
+/// Repairs one conversation on each of these lines.
+fn repair_documents(text: &str, indexes: &[usize], api: Api, warnings: Vec<String>) -> Repairs {
     let mut out = String::with_capacity(text.len());
     let mut findings = Vec::new();
-    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        if indexes.binary_search(&index).is_err() {
+            out.push_str(line);
+            continue;
+        }
         let content = line.trim_end_matches(['\n', '\r']);
         let repaired = repair_document(api, content, TrailingCalls::Answer);
         out.push_str(&repaired.text);
         out.push_str(line.get(content.len()..).unwrap_or_default());
         let found = repaired.repairs.into_iter();
-        findings.extend(found.map(|repair| finding(repair, Some(number))));
+        findings.extend(found.map(|repair| finding(repair, Some(index as u64 + 1))));
     }
-    (out, findings)
-}
-
-/// The API of the messages. Plain messages are the same in Chat and Anthropic; they count as Chat.
-fn detect_api(values: &[Value]) -> Option<Api> {
-    let is_responses = |value: &Value| {
-        let list = value.as_array().or_else(|| value["input"].as_array());
-        is_item(value) || list.is_some_and(|list| list.iter().any(is_item))
-    };
-    if values.iter().any(is_responses) {
-        return Some(Api::Responses);
-    }
-    let mut formats = values.iter().filter_map(detect::definite_format);
-    let has_message = values.iter().any(|value| value["role"].is_string());
-    match formats.next() {
-        Some(super::Format::Anthropic) => Some(Api::Anthropic),
-        Some(super::Format::Openai) => Some(Api::Chat),
-        Some(super::Format::Turns | super::Format::ClaudeCode) => None,
-        None => has_message.then_some(Api::Chat),
-    }
-}
-
-/// Whether a value occurs only in Responses.
-fn is_item(value: &Value) -> bool {
-    let kind = value["type"].as_str().unwrap_or_default();
-    let is_call = kind.ends_with("_call") || kind.ends_with("_call_output");
-    let is_message = kind == "message" && value["role"].is_string();
-    is_message || kind == "reasoning" || (is_call && value["call_id"].is_string())
+    (out, findings, warnings)
 }

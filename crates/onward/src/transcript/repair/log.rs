@@ -1,4 +1,5 @@
-//! Claude Code session logs: finds calls without a result, and adds results for them.
+//! Claude Code session logs: finds calls without a result and adds results for them, and moves
+//! results that do not follow their calls.
 //!
 //! Lines with the same `message.id` are one row, `parentUuid` defines the order, and side chains
 //! are separate conversations. To save memory, only a hash of each text and the call id of each
@@ -24,7 +25,7 @@ use super::super::{Error, Lines};
 use super::{Examination, Fix, RepairContext};
 
 pub(super) use edits::Edits;
-pub(super) use rewrite::rewrite;
+pub(super) use rewrite::{moved_lines, rewrite};
 
 /// Reads a log and finds its defects.
 pub(super) fn examine(lines: Lines, context: RepairContext) -> Result<Examination, Error> {
@@ -67,6 +68,8 @@ struct Entry {
     blocks: Vec<Block>,
     /// The number of blocks.
     block_count: usize,
+    /// Whether the line contains more than results and blank text.
+    has_content: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -188,6 +191,13 @@ impl Log {
             Author::User | Author::Assistant => blocks(&line.message, speaker),
             Author::Program => Vec::new(),
         };
+        let is_content = |block: &Block| {
+            matches!(
+                block,
+                Block::Text(Some(_)) | Block::Call { .. } | Block::Other
+            )
+        };
+        let has_content = blocks.iter().any(is_content);
         let side = (line.is_sidechain == true).then(|| line.agent_id.as_str().map(Box::from));
         self.entries.push(Entry {
             number,
@@ -198,6 +208,7 @@ impl Log {
             message_id: line.message["id"].as_str().map(Box::from),
             at,
             block_count: blocks.len(),
+            has_content,
             blocks,
         });
     }

@@ -27,6 +27,8 @@ pub(super) struct Edit {
     pub(super) as_text: Vec<usize>,
     /// Blocks to remove.
     pub(super) removed_blocks: Vec<usize>,
+    /// Blocks of calls and results with a new id.
+    pub(super) renamed: Vec<(usize, Box<str>)>,
     /// Lines to insert after this one.
     pub(super) new_lines: Vec<NewLine>,
 }
@@ -40,9 +42,18 @@ pub(super) struct NewLine {
     pub(super) call: Box<str>,
     pub(super) cause: Cause,
     pub(super) limit: Limit,
+    /// The line number and the block of an existing result.
+    pub(super) moved: Option<(u64, usize)>,
 }
 
 impl Edits {
+    /// The numbers of the lines with results that are moved.
+    pub(super) fn moved_lines(&self) -> HashSet<u64> {
+        let new_lines = self.0.values().flat_map(|edit| &edit.new_lines);
+        let moved = new_lines.filter_map(|new| new.moved);
+        moved.map(|(number, _)| number).collect()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -63,6 +74,10 @@ pub(super) fn plan_edits(log: &Log, diagnosis: &Diagnosis) -> Edits {
     }
     for (line, block) in &diagnosis.orphans {
         planner.edit(*line).as_text.push(*block);
+    }
+    for rename in &diagnosis.renames {
+        let renamed = (rename.block, rename.id.clone());
+        planner.edit(rename.line).renamed.push(renamed);
     }
     planner.remove_lines(diagnosis);
     for row in &diagnosis.interrupted {
@@ -98,16 +113,14 @@ impl Planner<'_> {
             self.edit(*line).removed = true;
             self.removed.insert(*line, self.parents[*line]);
         }
+        let calls = diagnosis.interrupted.iter().flat_map(|row| &row.calls);
+        for (line, block) in calls.filter_map(|call| call.misplaced) {
+            if self.remove_block(line, block) {
+                self.removed.insert(line, self.parents[line]);
+            }
+        }
         for (line, block, first) in &diagnosis.duplicates {
-            self.edit(*line).removed_blocks.push(*block);
-            let number = self.log.entries[*line].number;
-            let removed = self
-                .edits
-                .0
-                .get(&number)
-                .map_or(0, |edit| edit.removed_blocks.len());
-            if removed == self.log.entries[*line].block_count {
-                self.edit(*line).removed = true;
+            if self.remove_block(*line, *block) {
                 // The first result must stay an ancestor of the following lines.
                 let parent = if self
                     .nearest_ancestor(*line, &HashSet::from([*first]))
@@ -142,6 +155,15 @@ impl Planner<'_> {
                 self.edit(line).parent = Some(uuid);
             }
         }
+    }
+
+    /// Removes a block, and the line if no block is left. Returns whether the line is removed.
+    fn remove_block(&mut self, line: usize, block: usize) -> bool {
+        let block_count = self.log.entries[line].block_count;
+        let edit = self.edit(line);
+        edit.removed_blocks.push(block);
+        edit.removed = edit.removed || edit.removed_blocks.len() == block_count;
+        edit.removed
     }
 
     /// The nearest of the candidates among a line and its ancestors.
@@ -191,7 +213,10 @@ impl Planner<'_> {
                 Some((tail, _)) => Some(Rc::clone(tail)),
                 None => log.entries[anchor].uuid.clone(),
             };
-            let uuid = self.fresh_uuid(source.as_deref().unwrap_or_default(), &call.id);
+            let uuid = match call.misplaced.and_then(|(line, _)| self.kept_uuid(line)) {
+                Some(uuid) => uuid,
+                None => self.fresh_uuid(source.as_deref().unwrap_or_default(), &call.id),
+            };
             let tail = self
                 .tails
                 .entry(anchor)
@@ -205,8 +230,17 @@ impl Planner<'_> {
                 call: call.id.clone(),
                 cause: call.cause,
                 limit: call.limit,
+                moved: call
+                    .misplaced
+                    .map(|(line, block)| (log.entries[line].number, block)),
             });
         }
+    }
+
+    /// The UUID of a line that contains nothing but a moved result.
+    fn kept_uuid(&self, line: usize) -> Option<Rc<str>> {
+        let entry = &self.log.entries[line];
+        entry.uuid.clone().filter(|_| entry.block_count == 1)
     }
 
     /// Makes the children of a line with insertions children of the last inserted line.

@@ -1,9 +1,10 @@
 //! Builds the conversations of a log from its lines, and finds their defects.
 //!
 //! `onward_core::transcript` defines the defects. A result may be in another conversation than its
-//! call. A call block that occurs twice in a row counts once.
+//! call. A call block that a later line of its row repeats counts once; another call with the same
+//! id in the row is renamed, together with its result.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use onward_core::Timestamp;
 use onward_core::call::{CallPolicy, CallStatus, CallTimestamp, Cause, Limit};
@@ -28,6 +29,16 @@ pub(super) struct Diagnosis {
     pub(super) duplicates: Vec<(usize, usize, usize)>,
     /// Lines to remove.
     pub(super) removed_lines: Vec<usize>,
+    /// Calls and results with a new id.
+    pub(super) renames: Vec<Rename>,
+}
+
+/// A call or a result with a new id.
+#[derive(Clone)]
+pub(super) struct Rename {
+    pub(super) line: usize,
+    pub(super) block: usize,
+    pub(super) id: Box<str>,
 }
 
 /// A row with interrupted calls.
@@ -46,6 +57,8 @@ pub(super) struct InterruptedCall {
     pub(super) id: Box<str>,
     pub(super) cause: Cause,
     pub(super) limit: Limit,
+    /// The line and the block of a misplaced result. `None` if the call has no result.
+    pub(super) misplaced: Option<(usize, usize)>,
 }
 
 /// The last progress of each call, for calls that report progress.
@@ -68,6 +81,11 @@ struct Thread {
     orphans: Vec<UnmatchedResult>,
     /// With the line of the first result.
     duplicates: Vec<(UnmatchedResult, usize)>,
+    /// The calls with results: row and part of the call, line and block of the result.
+    matched: Vec<((usize, usize), (usize, usize))>,
+    renames: Vec<Rename>,
+    /// The line of each renamed call, and its repair.
+    duplicate_ids: Vec<(usize, Repair)>,
 }
 
 /// A result without an open call.
@@ -206,12 +224,13 @@ impl Thread {
                 input,
                 limit,
             } => {
-                let parts = &self.messages[row].parts;
-                let is_same = |part: &Part<'_>| matches!(part, Part::Call(call) if *call.id == *id);
-                if parts.iter().any(is_same) {
+                let position = self.messages[row].parts.len();
+                let input = format!("{input:x}");
+                if self.is_repeated_block(row, line, &id, &tool, &input) {
                     return Part::Other;
                 }
-                self.matcher.add_call(&id, (row, parts.len()));
+                self.matcher.add_call(&id, (row, position));
+                let id = self.unique_id(row, (line, block), id, &tool);
                 Part::Call(Call {
                     resolution: Resolution::Open(CallTimestamp {
                         status: CallStatus::Running,
@@ -222,7 +241,7 @@ impl Thread {
                     }),
                     id: String::from(id).into(),
                     tool: Some(String::from(tool).into()),
-                    input: format!("{input:x}").into(),
+                    input: input.into(),
                 })
             }
             Block::Result(call_id) => {
@@ -230,6 +249,13 @@ impl Thread {
                     ResultMatch::Matched(call) => {
                         self.result_lines.insert(call_id.clone(), line);
                         self.settle_call(call, line);
+                        self.matched.push((call, (line, block)));
+                        if let Some(Part::Call(call)) = self.messages[call.0].parts.get(call.1)
+                            && *call.id != *call_id
+                        {
+                            let id = (*call.id).into();
+                            self.renames.push(Rename { line, block, id });
+                        }
                     }
                     ResultMatch::Duplicate => {
                         let first = self.result_lines.get(&call_id).copied().unwrap_or(line);
@@ -255,6 +281,80 @@ impl Thread {
                 Part::Result(String::from(call_id).into())
             }
         }
+    }
+
+    /// Whether an earlier line of the row contains the same call.
+    fn is_repeated_block(
+        &self,
+        row: usize,
+        line: usize,
+        id: &str,
+        tool: &str,
+        input: &str,
+    ) -> bool {
+        let parts = self.messages[row].parts.iter().zip(&self.locations[row]);
+        parts.into_iter().any(|(part, (other, _))| {
+            let is_same = matches!(part, Part::Call(call)
+                if *call.id == *id && call.tool.as_deref() == Some(tool) && call.input == input);
+            is_same && *other != line
+        })
+    }
+
+    /// The id of a call, or a new one if another call of the row has it.
+    fn unique_id(
+        &mut self,
+        row: usize,
+        (line, block): (usize, usize),
+        id: Box<str>,
+        tool: &str,
+    ) -> Box<str> {
+        let parts = &self.messages[row].parts;
+        let is_used = |id: &str| {
+            let mut parts = parts.iter();
+            parts.any(|part| matches!(part, Part::Call(call) if *call.id == *id))
+        };
+        if !is_used(&id) {
+            return id;
+        }
+        let candidates = (2..).map(|number: u32| format!("{id}_{number}"));
+        let Some(unused) = candidates.into_iter().find(|id| !is_used(id)) else {
+            return id;
+        };
+        let repair = Repair {
+            tool: Some(tool.to_owned()),
+            ..Repair::for_result(RepairKind::DuplicateId, row, &id)
+        };
+        self.duplicate_ids.push((line, repair));
+        let id: Box<str> = unused.into();
+        self.renames.push(Rename {
+            line,
+            block,
+            id: id.clone(),
+        });
+        id
+    }
+
+    /// Whether the conversation continued between the row of a call and its result.
+    fn is_misplaced(&self, log: &Log, as_text: &HashSet<usize>, row: usize, result: usize) -> bool {
+        let sidechain = &log.entries[result].sidechain;
+        let mut next = log.entries[result].parent;
+        // The number of steps is limited, because parents can form a cycle.
+        for _ in 0..log.entries.len() {
+            let Some(line) = next.filter(|line| !self.lines[row].contains(line)) else {
+                return false;
+            };
+            let entry = &log.entries[line];
+            let is_continued = match entry.author {
+                Author::Assistant => true,
+                Author::User => entry.has_content || as_text.contains(&line),
+                Author::Program => false,
+            };
+            if is_continued && entry.sidechain == *sidechain {
+                return true;
+            }
+            next = entry.parent;
+        }
+        false
     }
 
     /// Records the line with the result of a call.
@@ -286,6 +386,18 @@ impl Thread {
                 Repair::for_result(RepairKind::DuplicateResult, 0, &result.call_id),
             );
         }
+        for (line, repair) in &self.duplicate_ids {
+            found(*line, repair.clone());
+        }
+        diagnosis.renames.extend(self.renames.iter().cloned());
+        let as_text: HashSet<usize> = self.orphans.iter().map(|result| result.line).collect();
+        let misplaced: HashMap<(usize, usize), (usize, usize)> = self
+            .matched
+            .iter()
+            .filter(|((row, _), (line, _))| self.is_misplaced(log, &as_text, *row, *line))
+            .copied()
+            .collect();
+        let moved: HashSet<usize> = misplaced.values().map(|(line, _)| *line).collect();
         let orphans = self
             .orphans
             .iter()
@@ -310,8 +422,23 @@ impl Thread {
             let mut calls = Vec::new();
             for (part, content) in row.message.parts.iter().enumerate() {
                 let Part::Call(call) = content else { continue };
+                let (line, _) = self.locations[row.index][part];
                 let (cause, kind) = match call.resolution {
-                    Resolution::Settled => continue,
+                    Resolution::Settled => {
+                        let Some(result) = misplaced.get(&(row.index, part)) else {
+                            continue;
+                        };
+                        let repair = Repair::for_call(RepairKind::Misplaced, row.index, call);
+                        found(result.0, repair);
+                        calls.push(InterruptedCall {
+                            line,
+                            id: (*call.id).into(),
+                            cause: Cause::OutcomeUnknown,
+                            limit: Limit::Unspecified,
+                            misplaced: Some(*result),
+                        });
+                        continue;
+                    }
                     Resolution::Interrupted(Cause::TimedOut) => {
                         (Cause::TimedOut, RepairKind::Stale)
                     }
@@ -324,7 +451,6 @@ impl Thread {
                         continue;
                     }
                 };
-                let (line, _) = self.locations[row.index][part];
                 found(line, Repair::for_call(kind, row.index, call));
                 let limit = match self.messages[row.index].parts.get(part) {
                     Some(Part::Call(Call {
@@ -338,13 +464,26 @@ impl Thread {
                     id: (*call.id).into(),
                     cause,
                     limit,
+                    misplaced: None,
                 });
             }
             if !calls.is_empty() {
                 let mut after = rows.iter().skip(number + 1);
                 let next = after.find(|row| row.message.role == Role::Assistant);
                 diagnosis.interrupted.push(InterruptedRow {
-                    cluster: [&self.lines[row.index][..], &self.results[row.index]].concat(),
+                    cluster: {
+                        let results = self.results[row.index].iter();
+                        // A result must not follow other content of the user.
+                        let in_place = results.filter(|line| {
+                            let has_content = log.entries[**line].has_content;
+                            !moved.contains(line) && !has_content && !as_text.contains(line)
+                        });
+                        self.lines[row.index]
+                            .iter()
+                            .chain(in_place)
+                            .copied()
+                            .collect()
+                    },
                     next: next.and_then(|next| self.lines[next.index].first().copied()),
                     calls,
                 });
