@@ -84,6 +84,7 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
                 let end = Observation {
                     calls: &[],
                     external: ExternalChange::Unchanged,
+                    tree: None,
                     at: None,
                     background: false,
                 };
@@ -101,6 +102,7 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
         let verdict = detector.observe(&Observation {
             calls: &[call],
             external: ExternalChange::Unchanged,
+            tree: None,
             at: None,
             background: false,
         });

@@ -3,12 +3,15 @@
 //! Lines are compared without variable content, numbers and leading line numbers. Lines without a
 //! letter are ignored. A line is new if neither the line itself nor the line without the words of
 //! the input is known. Of a very long output, only the beginning and the end are compared.
+//!
+//! A number or an address may be the answer to a question that was not asked before. For such a
+//! question [`Novelty::detail`] compares lines with their numbers.
 
 use super::bounded_map::BoundedMap;
 use super::clean::{without_line_number, without_numbers};
 use super::hash::key;
 use super::input_echo::InputWords;
-use super::mask::masked;
+use super::mask::{Extent, masked};
 use super::policy::Parts;
 
 /// The maximum number of stored lines.
@@ -24,6 +27,18 @@ pub(crate) struct Line {
     whole: String,
     /// The line without the words of the input, if it contains any.
     added: Option<String>,
+    /// The line with its numbers, without the words of the input.
+    detail: String,
+}
+
+/// The news in an output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Novelty {
+    /// The number of characters in new lines, without the words of the input. `None` if no line is
+    /// new.
+    pub(crate) chars: Option<usize>,
+    /// Whether any line is new if compared with its numbers.
+    pub(crate) detail: bool,
 }
 
 /// The normalized lines of a text.
@@ -31,9 +46,11 @@ pub(crate) fn read(text: &str, input: Option<&InputWords<'_>>, parts: &Parts) ->
     lines(text)
         .map(|line| {
             let blanked = input.and_then(|input| input.mask(line));
+            let detail = blanked.as_deref().unwrap_or(line);
             Line {
-                whole: normalized(line, parts),
-                added: blanked.map(|line| normalized(&line, parts)),
+                detail: normalized(detail, Extent::Times, parts),
+                whole: normalized(line, Extent::Variable, parts),
+                added: blanked.map(|line| normalized(&line, Extent::Variable, parts)),
             }
         })
         .collect()
@@ -45,11 +62,20 @@ pub(crate) fn joined(lines: &[Line]) -> String {
     exact.join("\n")
 }
 
-/// The number of characters in new lines, without the words of the input. `None` if no line is new.
-/// Stores all lines as known.
-pub(crate) fn new_chars(lines: &[Line], seen: &mut Lines) -> Option<usize> {
-    let mut new_chars = None;
+/// The lines as one text, with numbers and addresses.
+pub(crate) fn joined_details(lines: &[Line]) -> String {
+    let exact: Vec<&str> = lines.iter().map(|line| line.detail.as_str()).collect();
+    exact.join("\n")
+}
+
+/// Finds new lines, and stores all lines as known.
+pub(crate) fn record(lines: &[Line], seen: &mut Lines) -> Novelty {
+    let mut novelty = Novelty::default();
     for line in lines {
+        if line.detail.contains(|c: char| c.is_ascii_digit()) {
+            let detail = key(&format!("\u{2}{}", line.detail));
+            novelty.detail |= seen.insert(detail, ()).is_none();
+        }
         let Some(whole) = comparable(&line.whole) else {
             continue;
         };
@@ -57,16 +83,17 @@ pub(crate) fn new_chars(lines: &[Line], seen: &mut Lines) -> Option<usize> {
         let added = comparable(line.added()).unwrap_or_default();
         let known_without = added != whole && seen.insert(key(&added), ()).is_some();
         if !known && !known_without {
-            new_chars = Some(new_chars.unwrap_or(0) + added.chars().count());
+            novelty.chars = Some(novelty.chars.unwrap_or(0) + added.chars().count());
         }
     }
-    new_chars
+    novelty.detail |= novelty.chars.is_some();
+    novelty
 }
 
 /// Stores the agent's own lines as known, so that repeating them in an output is not new.
 pub(crate) fn add_known<'a>(texts: impl Iterator<Item = &'a str>, seen: &mut Lines, parts: &Parts) {
     for line in texts.flat_map(lines) {
-        if let Some(whole) = comparable(&normalized(line, parts)) {
+        if let Some(whole) = comparable(&normalized(line, Extent::Variable, parts)) {
             seen.insert(key(&whole), ());
         }
     }
@@ -93,10 +120,10 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A line without a leading line number and without variable content.
-fn normalized(line: &str, parts: &Parts) -> String {
+fn normalized(line: &str, extent: Extent, parts: &Parts) -> String {
     let line = without_line_number(line);
     if parts.masks {
-        masked(line)
+        masked(line, extent)
     } else {
         line.trim().to_owned()
     }

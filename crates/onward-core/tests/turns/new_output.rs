@@ -145,7 +145,7 @@ fn short_outputs_of_new_calls_count_half() {
         || (0..20).map(|nth| shell(&format!("wc -l file{nth}"), &format!("{}", 7 * nth + 100)));
     assert_eq!(Harness::default().stalls_after(commands()), Some(16));
 
-    let mut off = Harness::with_parts(|parts| parts.short_answers = false);
+    let mut off = Harness::with_parts(|parts| parts.answers = false);
     assert_eq!(off.stalls_after(commands()), Some(8));
 }
 
@@ -195,7 +195,7 @@ fn a_new_command_without_output_does_not_count_as_idle() {
     // The same command again is a loop.
     assert_eq!(harness.idle_halves(&unknown(send(1))), Some(2));
 
-    let mut off = Harness::with_parts(|parts| parts.short_answers = false);
+    let mut off = Harness::with_parts(|parts| parts.answers = false);
     assert_eq!(off.idle_halves(&unknown(send(1))), Some(2));
 }
 
@@ -213,7 +213,7 @@ fn an_unreported_output_counts_only_for_a_repeated_call() {
         Some(2)
     );
 
-    let mut off = Harness::with_parts(|parts| parts.short_answers = false);
+    let mut off = Harness::with_parts(|parts| parts.answers = false);
     off.observe(&read("a", OUTPUT_NOT_REPORTED));
     assert_eq!(off.idle_halves(&read("b", OUTPUT_NOT_REPORTED)), Some(2));
 }

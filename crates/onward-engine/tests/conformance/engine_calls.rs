@@ -125,7 +125,7 @@ fn source() -> HookSource {
 fn empty_step() -> ObservedStep {
     ObservedStep {
         calls: Vec::new(),
-        is_batch: true,
+        report: StepReport::Batch,
         fingerprint: Fingerprint::Unavailable,
         plans: Vec::new(),
         claims: Vec::new(),

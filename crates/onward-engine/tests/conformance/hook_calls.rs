@@ -52,7 +52,11 @@ impl Harness {
     async fn report_results(&self, calls: Vec<ObservedCall>, whole: bool) {
         let step = ObservedStep {
             calls,
-            is_batch: whole,
+            report: if whole {
+                StepReport::Batch
+            } else {
+                StepReport::Call
+            },
             fingerprint: Fingerprint::Unavailable,
             plans: Vec::new(),
             claims: Vec::new(),

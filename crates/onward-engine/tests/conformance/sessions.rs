@@ -51,7 +51,7 @@ pub(crate) fn call(id: &str, command: &str, output: &str) -> ObservedCall {
 pub(crate) fn step(calls: Vec<ObservedCall>) -> ObservedStep {
     ObservedStep {
         calls,
-        is_batch: true,
+        report: StepReport::Batch,
         fingerprint: Fingerprint::Value("same".to_owned()),
         plans: Vec::new(),
         claims: Vec::new(),
@@ -62,7 +62,7 @@ pub(crate) fn step(calls: Vec<ObservedCall>) -> ObservedStep {
 /// A call reported separately from its batch.
 pub(crate) fn single_call(call: ObservedCall) -> ObservedStep {
     ObservedStep {
-        is_batch: false,
+        report: StepReport::Call,
         ..step(vec![call])
     }
 }

@@ -10,7 +10,7 @@ use onward_core::Timestamp;
 use onward_core::turn::escalation::{EscalationState, is_rejection};
 use onward_core::turn::{Call, ExternalChange, LoopControl, State, TurnJudge};
 use onward_engine::session::{
-    Fingerprint, HookSource, ObservedCall, ObservedStep, SessionSnapshot,
+    Fingerprint, HookSource, ObservedCall, ObservedStep, SessionSnapshot, StepReport,
 };
 
 use super::Action;
@@ -244,11 +244,11 @@ impl Conversation {
             .map(ObservedCall::as_call)
             .collect();
         let judged = (!executed.is_empty())
-            .then(|| self.judge.observe(&executed, ExternalChange::Unknown, now));
+            .then(|| self.judge.observe(&executed, ExternalChange::Unknown, None, now));
         ObservedStep {
             claims: seen_claims::find(&calls),
             calls,
-            is_batch: true,
+            report: StepReport::Batch,
             fingerprint: Fingerprint::Unavailable,
             plans: Vec::new(),
             judged,
