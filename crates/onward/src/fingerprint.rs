@@ -256,7 +256,8 @@ impl TreeHash {
             let entries = entries(path);
             return !entries.is_empty() && entries.iter().all(|entry| self.is_database(entry));
         }
-        let names = [path, database].map(|path| path.file_name().map(|name| name.as_encoded_bytes()));
+        let names =
+            [path, database].map(|path| path.file_name().map(|name| name.as_encoded_bytes()));
         let [Some(name), Some(own)] = names else {
             return false;
         };

@@ -146,9 +146,10 @@ impl ProgressDetector {
             return Verdict::Ended;
         }
         self.step = self.step.saturating_add(1);
+        let is_reverted = self.is_reverted(step);
         let judged: Vec<JudgedCall> = (0..)
             .zip(step.calls)
-            .map(|(index, call)| self.judge(index, call, step))
+            .map(|(index, call)| self.judge(index, call, step, is_reverted == Some(true)))
             .collect();
         let last_at = self.observed_at;
         self.observed_at = step.at.or(last_at);
@@ -157,7 +158,7 @@ impl ProgressDetector {
                 steps: self.idle_steps(),
             };
         }
-        match self.progress(step, &judged) {
+        match self.progress(step.external, is_reverted, &judged) {
             Some(reason) => {
                 self.reset(step.at);
                 Verdict::Progress { reason }
@@ -183,8 +184,15 @@ impl ProgressDetector {
     }
 
     /// Judges a call and records what it reports about a background task.
-    fn judge(&mut self, index: usize, call: &Call<'_>, step: &Observation<'_>) -> JudgedCall {
-        let mut judged = judge(index, call, step.external, &mut self.seen, &self.policy);
+    fn judge(
+        &mut self,
+        index: usize,
+        call: &Call<'_>,
+        step: &Observation<'_>,
+        is_reverted: bool,
+    ) -> JudgedCall {
+        let (seen, policy) = (&mut self.seen, &self.policy);
+        let mut judged = judge(index, call, step.external, is_reverted, seen, policy);
         let report = LastReport {
             step: self.step,
             at: step.at,
@@ -206,11 +214,14 @@ impl ProgressDetector {
 
     /// The progress of a step. A change of the tree is progress unless the tree was in that state
     /// before in this turn. Without fingerprints, a repeated edit tells that it was.
-    fn progress(&mut self, step: &Observation<'_>, judged: &[JudgedCall]) -> Option<Progress> {
-        let external = step.external;
-        let returned = step.tree.map(|change| self.record_tree(change));
+    fn progress(
+        &self,
+        external: ExternalChange,
+        is_reverted: Option<bool>,
+        judged: &[JudgedCall],
+    ) -> Option<Progress> {
         let repeats = self.policy.rule.parts().repeats
-            && returned.unwrap_or_else(|| repeats_only_edits(judged));
+            && is_reverted.unwrap_or_else(|| repeats_only_edits(judged));
         let changes_task =
             |call: &JudgedCall| matches!(call.task, Some(TaskChange::Started | TaskChange::Ended));
         if judged.iter().any(changes_task) || (external == ExternalChange::Changed && !repeats) {
@@ -222,11 +233,13 @@ impl ProgressDetector {
         })
     }
 
-    /// Stores the states of a tree before and after a step. Returns whether the state after it is
-    /// an earlier one.
-    fn record_tree(&mut self, change: TreeChange) -> bool {
-        self.trees.insert(change.before, ());
-        self.trees.insert(change.after, ()).is_some()
+    /// Whether a step changed the tree to an earlier state of this turn, if the states are known.
+    /// Stores them.
+    fn is_reverted(&mut self, step: &Observation<'_>) -> Option<bool> {
+        let TreeChange { before, after } = step.tree?;
+        self.trees.insert(before, ());
+        let is_known = self.trees.insert(after, ()).is_some();
+        Some(is_known && before != after && self.policy.rule.parts().repeats)
     }
 
     fn idle(

@@ -51,11 +51,13 @@ pub enum IdleReason {
     Fluctuates,
     /// It waits, and nothing changed. Counted by time.
     Waits,
+    /// It returned the working tree to an earlier state.
+    Reverted,
 }
 
 impl IdleReason {
     /// All reasons.
-    pub const ALL: [IdleReason; 11] = [
+    pub const ALL: [IdleReason; 12] = [
         IdleReason::Failed,
         IdleReason::SameError,
         IdleReason::Refused,
@@ -67,6 +69,7 @@ impl IdleReason {
         IdleReason::Repeated,
         IdleReason::Fluctuates,
         IdleReason::Waits,
+        IdleReason::Reverted,
     ];
 
     /// The stored value.
@@ -83,6 +86,7 @@ impl IdleReason {
             IdleReason::Repeated => "repeated",
             IdleReason::Fluctuates => "fluctuates",
             IdleReason::Waits => "waits",
+            IdleReason::Reverted => "reverted",
         }
     }
 }
@@ -109,6 +113,7 @@ impl fmt::Display for IdleReason {
             IdleReason::Repeated => "same call as before",
             IdleReason::Fluctuates => "only measurements differ",
             IdleReason::Waits => "waiting without a change",
+            IdleReason::Reverted => "working tree in an earlier state again",
         })
     }
 }

@@ -73,9 +73,7 @@ fn has_other_fields(input: &Value) -> bool {
     let Value::Object(fields) = input else {
         return false;
     };
-    fields
-        .keys()
-        .any(|name| !COMMENTS.contains(&name.as_str()))
+    fields.keys().any(|name| !COMMENTS.contains(&name.as_str()))
 }
 
 fn write_value(

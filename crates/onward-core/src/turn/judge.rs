@@ -13,7 +13,7 @@ use super::evidence::IdleReason;
 use super::hash::{hash, key};
 use super::identity::{Identity, identity};
 use super::input_echo::InputWords;
-use super::intent::{Intent, input_numbers, input_texts, intent};
+use super::intent::{Intent, command_line, input_texts, intent};
 use super::lines::{self, Lines, Novelty};
 use super::noop::{NoOp, no_op};
 use super::outcome::{Outcome, outcome, split_words};
@@ -79,6 +79,7 @@ pub(crate) fn judge(
     index: usize,
     call: &Call<'_>,
     external: ExternalChange,
+    is_reverted: bool,
     seen: &mut TurnHistory,
     policy: &TurnPolicy,
 ) -> JudgedCall {
@@ -91,7 +92,12 @@ pub(crate) fn judge(
     let output = Output::read(call, intent, seen, &parts);
     let score = match no_op {
         Some(_) => Score::Idle(IdleReason::NoOp),
-        None => score(index, call, intent, external, &output, policy),
+        None => match score(index, call, intent, external, &output, policy) {
+            Score::Progress(Progress::Edited { .. } | Progress::Acted { .. }) if is_reverted => {
+                Score::Idle(IdleReason::Reverted)
+            }
+            score => score,
+        },
     };
     JudgedCall {
         score,
@@ -110,7 +116,7 @@ pub(crate) fn judge(
 struct Output {
     /// The same call was made before.
     repeated: bool,
-    /// The input has a word or a number that no earlier input of this turn has. Options do not count.
+    /// The question is about something that no earlier command line of this turn mentions.
     asks_more: bool,
     /// The number of words that are new in an action with the same target as an earlier one.
     words_added: Option<usize>,
@@ -252,26 +258,28 @@ fn words_added(identity: &Identity, seen: &mut TurnHistory) -> Option<usize> {
     seen.outputs.insert(target, ()).map(|()| new_words)
 }
 
-/// Whether an input has a new word. Stores its words.
+/// Whether a command line has a new word apart from options. Stores its words. The input of another
+/// tool has no options.
 fn asks_more(call: &Call<'_>, seen: &mut TurnHistory) -> bool {
-    let mut asks_more = false;
-    let mut add = |word: &str| {
-        asks_more |= seen.lines.insert(key(&format!("\u{4}{word}")), ()).is_none();
+    let Some(line) = command_line(call) else {
+        return true;
     };
-    for text in input_texts(call.input) {
-        let end = text.floor_char_boundary(MAX_INPUT.min(text.len()));
-        let words = text.get(..end).unwrap_or_default().split_whitespace();
-        for word in words.filter(|word| !word.starts_with('-')) {
-            split_words(word).for_each(|word| add(&word));
-        }
+    let end = line.floor_char_boundary(MAX_INPUT.min(line.len()));
+    let words = line.get(..end).unwrap_or_default().split_whitespace();
+    let words = words.filter(|word| !word.starts_with('-'));
+    let mut asks_more = false;
+    for word in words.flat_map(split_words) {
+        let word = key(&format!("\u{4}{word}"));
+        asks_more |= seen.lines.insert(word, ()).is_none();
     }
-    input_numbers(call.input).for_each(|number| add(&number));
     asks_more
 }
 
 /// Whether an error has a new word. Stores its words.
 fn says_more(call: &Call<'_>, payload: &Payload<'_>, seen: &mut TurnHistory) -> bool {
-    let end = payload.text.floor_char_boundary(MAX_ERROR.min(payload.text.len()));
+    let end = payload
+        .text
+        .floor_char_boundary(MAX_ERROR.min(payload.text.len()));
     let text = payload.text.get(..end).unwrap_or_default();
     let input: String = input_texts(call.input).collect::<Vec<_>>().join("\n");
     let input = input.to_lowercase();
@@ -296,22 +304,25 @@ fn score(
     let parts = policy.rule.parts();
     let min_chars = policy.min_info_gain_length;
     let not_reported = parts.answers && call.output == OUTPUT_NOT_REPORTED;
-    if output.repeated && parts.polling && let Some(score) = score_poll(index, intent, output) {
-        return score;
-    }
     let negative = match output.outcome {
         Outcome::Failed if !parts.errors => return Score::Idle(IdleReason::Failed),
-        Outcome::Nothing => return Score::Idle(IdleReason::NotFound),
+        Outcome::Nothing => Some(IdleReason::NotFound),
         Outcome::Failed => Some(IdleReason::SameError),
         Outcome::Refused => Some(IdleReason::Refused),
         Outcome::Silent | Outcome::Answer => None,
     };
+    let is_new_error = output.outcome != Outcome::Nothing && output.says_more;
+    if negative.is_some() && is_new_error && output.novelty.chars.is_some() {
+        return Score::Progress(Progress::NewError { call: index });
+    }
+    if output.repeated
+        && parts.polling
+        && let Some(score) = score_poll(index, intent, output)
+    {
+        return score;
+    }
     if let Some(reason) = negative {
-        return if output.novelty.chars.is_some() && output.says_more {
-            Score::Progress(Progress::NewError { call: index })
-        } else {
-            Score::Idle(reason)
-        };
+        return Score::Idle(reason);
     }
     if !not_reported && output.novelty.chars.is_some_and(|chars| chars >= min_chars) {
         return Score::Progress(Progress::Learned { call: index });
@@ -321,7 +332,10 @@ fn score(
         return Score::Idle(reason);
     }
     // The same recipient again: a message needs something to say.
-    match output.words_added.filter(|_| output.novelty.chars.is_none()) {
+    match output
+        .words_added
+        .filter(|_| output.novelty.chars.is_none())
+    {
         Some(0) => return Score::Idle(IdleReason::Repeated),
         Some(1..MIN_WORDS_NEW) => return Score::Unknown(IdleReason::Repeated),
         Some(_) | None => {}
@@ -348,7 +362,7 @@ fn score_poll(index: usize, intent: Intent, output: &Output) -> Option<Score> {
     if !output.differs || is_edit {
         return None;
     }
-    if output.novelty.chars.is_some() {
+    if output.novelty.chars.is_some() && !output.outcome.is_negative() {
         return Some(advanced);
     }
     // The numbers in an acknowledgement, such as message ids, are not measurements.
@@ -369,8 +383,7 @@ fn is_edit(intent: Intent, external: ExternalChange, output: &Output) -> bool {
         Intent::Edit => true,
         // Such commands usually print nothing; repeated output usually means failure.
         Intent::ShellWrite => {
-            external != ExternalChange::Unchanged
-                && (output.chars == 0 || output.novelty.detail)
+            external != ExternalChange::Unchanged && (output.chars == 0 || output.novelty.detail)
         }
         Intent::Read | Intent::Other | Intent::Act => false,
     }

@@ -322,6 +322,9 @@ mod tests {
         for output in ["Exit code 1", "", "not found", "make: *** [all] Stop 2 3 4"] {
             assert_eq!(found(Some(false), output), Outcome::Failed, "{output}");
         }
-        assert_eq!(found(None, "Exit code: 2\nOutput:\na b c d e f g"), Outcome::Failed);
+        assert_eq!(
+            found(None, "Exit code: 2\nOutput:\na b c d e f g"),
+            Outcome::Failed
+        );
     }
 }

@@ -55,7 +55,10 @@ fn command_pause(line: &str) -> Option<Duration> {
     let mut total = None;
     for command in split(line) {
         let own = if command.name() == "sleep" {
-            command.arguments().filter_map(duration).reduce(|a, b| a + b)
+            command
+                .arguments()
+                .filter_map(duration)
+                .reduce(|a, b| a + b)
         } else {
             limit_option(command.arguments())
         };
@@ -155,14 +158,34 @@ mod tests {
             ("ls -la", None),
             ("echo 'sleep well'", None),
         ] {
-            assert_eq!(seconds("Bash", &json!({ "command": command })), pause, "{command}");
+            assert_eq!(
+                seconds("Bash", &json!({ "command": command })),
+                pause,
+                "{command}"
+            );
         }
         for (tool, input, pause) in [
-            ("TaskOutput", json!({ "task_id": "a", "block": true, "timeout": 60000 }), Some(60)),
-            ("wait", json!({ "ids": ["a"], "timeout_ms": 90000 }), Some(90)),
+            (
+                "TaskOutput",
+                json!({ "task_id": "a", "block": true, "timeout": 60000 }),
+                Some(60),
+            ),
+            (
+                "wait",
+                json!({ "ids": ["a"], "timeout_ms": 90000 }),
+                Some(90),
+            ),
             ("wait_agent", json!({ "ids": ["a"] }), Some(30)),
-            ("write_stdin", json!({ "chars": "", "yield_time_ms": 60000 }), Some(60)),
-            ("write_stdin", json!({ "chars": "y\n", "yield_time_ms": 60000 }), None),
+            (
+                "write_stdin",
+                json!({ "chars": "", "yield_time_ms": 60000 }),
+                Some(60),
+            ),
+            (
+                "write_stdin",
+                json!({ "chars": "y\n", "yield_time_ms": 60000 }),
+                None,
+            ),
             ("Read", json!({ "timeout": 60 }), None),
             ("browser_wait_for", json!({ "time": 10 }), Some(10)),
         ] {

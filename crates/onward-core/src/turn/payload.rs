@@ -124,7 +124,10 @@ fn is_added(line: &str, exit_code: &mut Option<i64>) -> bool {
     let value = line.get(label.len()..).unwrap_or_default();
     let separated = value.starts_with([':', ' ', '=']);
     let value = value.trim_start_matches([':', ' ', '=']);
-    if matches!(*label, "exit code" | "process exited with code" | "returncode") {
+    if matches!(
+        *label,
+        "exit code" | "process exited with code" | "returncode"
+    ) {
         let code = value.parse::<i64>();
         if let Ok(code) = code {
             *exit_code = exit_code.or(Some(code));
@@ -142,11 +145,23 @@ mod tests {
     fn removes_the_lines_of_harnesses() {
         for (output, text, exit_code) in [
             ("plain\ntext", "plain\ntext", None),
-            ("Exit code: 0\nWall time: 0.3 seconds\nOutput:\n1411451102bf\n", "1411451102bf", Some(0)),
-            ("Exit code: 1\nWall time: 0.2 seconds\nOutput:\n", "", Some(1)),
+            (
+                "Exit code: 0\nWall time: 0.3 seconds\nOutput:\n1411451102bf\n",
+                "1411451102bf",
+                Some(0),
+            ),
+            (
+                "Exit code: 1\nWall time: 0.2 seconds\nOutput:\n",
+                "",
+                Some(1),
+            ),
             ("Exit code 1\ndisabled", "disabled", Some(1)),
             ("Output: 2505\nProcess Group PGID: 5078", "2505", None),
-            ("Output: FAIL\nExit Code: 1\nProcess Group PGID: 65176", "FAIL", Some(1)),
+            (
+                "Output: FAIL\nExit Code: 1\nProcess Group PGID: 65176",
+                "FAIL",
+                Some(1),
+            ),
             ("Output: (empty)\nProcess Group PGID: 5078", "", None),
             ("(Bash completed with no output)", "", None),
             (
@@ -160,7 +175,11 @@ mod tests {
             ("", "", None),
         ] {
             let found = payload(output);
-            assert_eq!((&*found.text, found.exit_code), (text, exit_code), "{output}");
+            assert_eq!(
+                (&*found.text, found.exit_code),
+                (text, exit_code),
+                "{output}"
+            );
         }
     }
 }

@@ -92,10 +92,16 @@ impl fmt::Display for TextLoop {
         let TextLoop { scope, times, text } = self;
         match scope {
             TextLoopScope::Response => {
-                write!(f, "a response repeats the same text {times} times: `{text}`")
+                write!(
+                    f,
+                    "a response repeats the same text {times} times: `{text}`"
+                )
             }
             TextLoopScope::Responses => {
-                write!(f, "{times} responses in a row repeat the same text: `{text}`")
+                write!(
+                    f,
+                    "{times} responses in a row repeat the same text: `{text}`"
+                )
             }
         }
     }
@@ -231,15 +237,23 @@ mod tests {
         let found = TextMonitor::default().observe(&text, true).unwrap();
         assert_eq!((found.scope, found.times), (TextLoopScope::Response, 6));
         assert!(found.text.starts_with("Let me check"), "{}", found.text);
-        assert_eq!(TextMonitor::default().observe(&format!("{PARAGRAPH} ").repeat(4), true), None);
+        assert_eq!(
+            TextMonitor::default().observe(&format!("{PARAGRAPH} ").repeat(4), true),
+            None
+        );
     }
 
     #[test]
     fn finds_a_paragraph_in_consecutive_responses() {
         let mut monitor = TextMonitor::default();
         assert_eq!(monitor.observe(PARAGRAPH, false), None);
-        assert_eq!(monitor.observe(&format!("Yes.\n\n{PARAGRAPH}"), false), None);
-        let found = monitor.observe(&format!("{PARAGRAPH} And more."), false).unwrap();
+        assert_eq!(
+            monitor.observe(&format!("Yes.\n\n{PARAGRAPH}"), false),
+            None
+        );
+        let found = monitor
+            .observe(&format!("{PARAGRAPH} And more."), false)
+            .unwrap();
         assert_eq!((found.scope, found.times), (TextLoopScope::Responses, 3));
     }
 
@@ -256,9 +270,14 @@ mod tests {
 
     #[test]
     fn code_tables_and_lists_are_not_loops() {
-        let code = format!("```\n{}```", "let x = compute(x, y, z); // the same line again\n".repeat(30));
+        let code = format!(
+            "```\n{}```",
+            "let x = compute(x, y, z); // the same line again\n".repeat(30)
+        );
         let table = "| the same row | of a table | again and again |\n".repeat(30);
-        let list: String = (0..30).map(|n| format!("- item {n} has a text.\n")).collect();
+        let list: String = (0..30)
+            .map(|n| format!("- item {n} has a text.\n"))
+            .collect();
         for text in [code.as_str(), &table, &list, "", "No. No. No. No. No. No."] {
             assert_eq!(TextMonitor::default().observe(text, false), None, "{text}");
         }

@@ -66,6 +66,7 @@ enum IdleReasonJson {
     Repeated,
     Fluctuates,
     Waits,
+    Reverted,
 }
 
 #[derive(Serialize, Deserialize)]

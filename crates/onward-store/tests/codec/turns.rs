@@ -158,20 +158,6 @@ fn rejects_other_versions_and_invalid_texts() {
 }
 
 #[test]
-fn decodes_a_state_from_before_tasks_were_supported() {
-    let old = r#"{"calls":"","evidence":[],"idleHalves":3,"lines":"0000002a","outputs":"","step":5,"version":1}"#;
-    let state = State {
-        step: 5,
-        idle_halves: 3,
-        lines: vec![42],
-        ..State::default()
-    };
-    assert_eq!(decode_turn(old), Ok(state.clone()));
-    // A state without tasks is encoded as before, so that older programs can read it.
-    assert_eq!(encode_turn(&state), old);
-}
-
-#[test]
 fn rejects_a_task_that_is_not_a_single_number() {
     let state = State {
         tasks: vec![(7, 2, None)],

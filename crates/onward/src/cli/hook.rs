@@ -161,7 +161,8 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
             Address::File(path) => Some(path.clone()),
             Address::Server(_) => None,
         };
-        let handled = hooks::handle(agent, &event, &engine, &caller, control, file.as_deref()).await;
+        let handled =
+            hooks::handle(agent, &event, &engine, &caller, control, file.as_deref()).await;
         let pending = engine.checkpoint_size();
         if pending > checkpoint_limit(&event.kind) {
             // If it fails, the next hook tries again.

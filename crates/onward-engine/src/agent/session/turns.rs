@@ -14,8 +14,8 @@ use onward_core::role::Permission;
 use onward_core::secret::mask;
 use onward_core::turn::escalation::{self, EscalationState};
 use onward_core::turn::{
-    Call, ExternalChange, IdleReason, JudgedStep, Judgement, LoopControl, OnStall, ProgressDetector, State,
-    TreeChange, TurnEnd, TurnJudge, Verdict, preview,
+    Call, ExternalChange, IdleReason, JudgedStep, Judgement, LoopControl, OnStall,
+    ProgressDetector, State, TreeChange, TurnEnd, TurnJudge, Verdict, preview,
 };
 use onward_core::{PlanId, Timestamp};
 use onward_store::{
@@ -525,7 +525,15 @@ async fn observe(
     };
     recorder.set_state(judged.state, judged.escalation);
     let idle = idle_reasons(&recorder.watched.state);
-    record_step(tx, source, &mut recorder, &judged.verdict, &calls, &idle, now);
+    record_step(
+        tx,
+        source,
+        &mut recorder,
+        &judged.verdict,
+        &calls,
+        &idle,
+        now,
+    );
     recorder.save(tx, source);
     Ok(StepMessages {
         to_agent: judged.to_agent,

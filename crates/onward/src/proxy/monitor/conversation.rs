@@ -243,8 +243,10 @@ impl Conversation {
             .filter(|call| !is_rejection(&call.output))
             .map(ObservedCall::as_call)
             .collect();
-        let judged = (!executed.is_empty())
-            .then(|| self.judge.observe(&executed, ExternalChange::Unknown, None, now));
+        let judged = (!executed.is_empty()).then(|| {
+            self.judge
+                .observe(&executed, ExternalChange::Unknown, None, now)
+        });
         ObservedStep {
             claims: seen_claims::find(&calls),
             calls,
