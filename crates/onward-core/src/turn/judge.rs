@@ -16,7 +16,7 @@ use super::input_echo::InputWords;
 use super::intent::{Intent, command_line, input_texts, intent};
 use super::lines::{self, Lines, Novelty};
 use super::noop::{NoOp, no_op};
-use super::outcome::{Outcome, outcome, split_words};
+use super::outcome::{Outcome, affirms, outcome, split_words};
 use super::pause::pause;
 use super::payload::{Payload, payload};
 use super::policy::{Parts, TurnPolicy};
@@ -116,6 +116,8 @@ pub(crate) fn judge(
 struct Output {
     /// The same call was made before.
     repeated: bool,
+    /// It says that something is right.
+    affirms: bool,
     /// The question is about something that no earlier command line of this turn mentions.
     asks_more: bool,
     /// The number of words that are new in an action with the same target as an earlier one.
@@ -153,11 +155,10 @@ impl Output {
         let exact = lines::joined(&lines);
         let differs = seen.outputs.insert(output_key(1, &exact), ()).is_none();
         let identity = identity(call);
-        let details = lines::joined_details(&lines);
         let last = seen.calls.get(identity.call);
         let (mut now, trend) = match last {
-            Some(last) => last.next(&details),
-            None => (LastOutput::first(&details), Trend::None),
+            Some(last) => last.next(&exact),
+            None => (LastOutput::first(&exact), Trend::None),
         };
         let novelty = if parts.lines {
             if parts.echoes {
@@ -177,6 +178,7 @@ impl Output {
         }
         Output {
             repeated: last.is_some(),
+            affirms: affirms(&payload.text),
             asks_more: asks_more(call, seen),
             words_added: words_added(&identity, seen).filter(|_| intent == Intent::Act),
             says_more: outcome.is_negative() && says_more(call, &payload, seen),
@@ -197,6 +199,7 @@ impl Output {
         let is_new = seen.outputs.insert(whole, ()).is_none();
         Output {
             repeated: false,
+            affirms: false,
             asks_more: true,
             words_added: None,
             says_more: true,
@@ -393,6 +396,7 @@ fn is_edit(intent: Intent, external: ExternalChange, output: &Output) -> bool {
 fn score_answer(index: usize, intent: Intent, output: &Output, reason: IdleReason) -> Score {
     let learned = Score::Progress(Progress::Learned { call: index });
     let is_answer = output.chars <= MAX_ANSWER;
+    let is_run = intent == Intent::Other && output.affirms;
     match output.outcome {
         // A search without a match has no new output.
         Outcome::Silent if intent == Intent::Read => Score::Idle(reason),
@@ -400,8 +404,9 @@ fn score_answer(index: usize, intent: Intent, output: &Output, reason: IdleReaso
         Outcome::Silent => Score::Unknown(reason),
         _ if output.novelty.detail && is_answer => learned,
         _ if output.novelty.detail => Score::HalfIdle(reason),
-        // The same answer, but to a question about something else.
-        _ if output.asks_more && reason == IdleReason::Short => learned,
+        // The same answer, but to a question about something else. A page or a file that is shown
+        // again is not an answer.
+        _ if output.asks_more && (reason == IdleReason::Short || (is_answer && is_run)) => learned,
         _ => Score::Idle(reason),
     }
 }

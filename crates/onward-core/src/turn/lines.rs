@@ -62,12 +62,6 @@ pub(crate) fn joined(lines: &[Line]) -> String {
     exact.join("\n")
 }
 
-/// The lines as one text, with numbers and addresses.
-pub(crate) fn joined_details(lines: &[Line]) -> String {
-    let exact: Vec<&str> = lines.iter().map(|line| line.detail.as_str()).collect();
-    exact.join("\n")
-}
-
 /// Finds new lines, and stores all lines as known.
 pub(crate) fn record(lines: &[Line], seen: &mut Lines) -> Novelty {
     let mut novelty = Novelty::default();

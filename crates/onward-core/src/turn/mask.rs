@@ -76,7 +76,26 @@ fn is_process_row(words: &[&str]) -> bool {
     words.iter().any(terminal) && words.iter().any(|word| is_clock(word))
 }
 
+/// Punctuation that separates values in compact JSON and in queries.
+const SEPARATORS: [char; 7] = ['"', '{', '}', ',', '=', '&', ';'];
+
+/// Masks a word, or each value in a word of several values.
 fn mask_word(word: &str, before: &str, next: &str, extent: Extent, out: &mut String) {
+    if !trim_punctuation(word).contains(SEPARATORS) {
+        return mask_value(word, before, next, extent, out);
+    }
+    let mut name = before;
+    for part in word.split_inclusive(SEPARATORS) {
+        let value = part.trim_end_matches(SEPARATORS);
+        mask_value(value, name, "", extent, out);
+        out.push_str(part.get(value.len()..).unwrap_or_default());
+        if !trim_punctuation(value).is_empty() {
+            name = value;
+        }
+    }
+}
+
+fn mask_value(word: &str, before: &str, next: &str, extent: Extent, out: &mut String) {
     let core = trim_punctuation(word);
     let (lead, tail) = around(word, core);
     let kind = if core.is_empty() {

@@ -142,6 +142,9 @@ const REFUSED: [&str; 66] = [
 ];
 /// Words of acknowledgements.
 const ACKNOWLEDGED: [&str; 3] = ["successfully", "successful", "success"];
+const AFFIRMED: [&str; 7] = [
+    "ok", "pass", "passed", "success", "successfully", "clean", "valid",
+];
 /// Words that negate the next one: `0 errors`.
 const NEGATIONS: [&str; 5] = ["no", "0", "zero", "without", "not"];
 /// Words that negate the one before: `"errors": 0`.
@@ -180,6 +183,15 @@ pub(crate) fn outcome(call: &Call<'_>, payload: &Payload<'_>, searches: bool) ->
     } else {
         negative.unwrap_or(Outcome::Answer)
     }
+}
+
+/// Whether a short text says that something is right.
+pub(crate) fn affirms(text: &str) -> bool {
+    let has = |list: &[&str]| {
+        let words = words(text);
+        words.iter().any(|word| list.contains(&word.as_str()))
+    };
+    text.len() <= MAX_SEARCHED && has(&AFFIRMED) && !has(&["fail", "failures"])
 }
 
 /// Whether a text is a JSON value without content: `[]`, `{"total": 0, "items": []}`.

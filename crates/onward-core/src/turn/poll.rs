@@ -16,6 +16,9 @@ const TRACKED: usize = 3;
 /// still count as news.
 pub(crate) const MAX_DRIFTS: u8 = 8;
 
+/// The bits of a number that an output does not have. Comparisons with it are false.
+const ABSENT: u32 = f32::NAN.to_bits();
+
 /// The stored properties of the outputs of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LastOutput {
@@ -96,7 +99,7 @@ fn ends(output: &str) -> (u32, u32) {
 
 /// The first numbers of a text. Digits inside a word are not a number.
 fn numbers(text: &str) -> [u32; TRACKED] {
-    let mut numbers = [0; TRACKED];
+    let mut numbers = [ABSENT; TRACKED];
     let words = text
         .split(|c: char| c.is_whitespace() || "=:/()[]{}\"';|%".contains(c))
         .filter_map(|word| word.replace(',', "").parse::<f32>().ok())

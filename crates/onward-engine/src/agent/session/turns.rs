@@ -34,9 +34,11 @@ use crate::run::CommandContext;
 use crate::sanitize;
 
 /// Number of recent call ids that are stored for deduplication.
-const MAX_KNOWN_CALLS: usize = 64;
+const MAX_KNOWN_CALLS: usize = 96;
 /// Number of calls without a batch after which an agent does not report batches.
 const MAX_CALLS_WITHOUT_BATCH: usize = 32;
+/// Marks the id of a call that was reported separately and not judged.
+const UNJUDGED: &str = "?";
 /// Number of recent claims that are stored. An agent works on few steps at a time.
 const MAX_SEEN_CLAIMS: usize = 16;
 /// Maximum number of a step's calls that are stored.
@@ -411,10 +413,14 @@ impl TurnRecorder {
     /// Stores a call id and returns whether it was already stored in this turn. Agents may use an
     /// id again in another turn.
     pub(super) fn record_call_id(&mut self, id: Option<String>) -> bool {
-        let Some(mut id) = id else { return false };
+        let Some(id) = id else { return false };
+        self.store_id("", id)
+    }
+
+    fn store_id(&mut self, mark: &str, mut id: String) -> bool {
         sanitize::text(&mut id);
         truncate_id(&mut id);
-        let id = format!("{}:{id}", self.turn.number);
+        let id = format!("{mark}{}:{id}", self.turn.number);
         let known = &mut self.watched.known_calls;
         if known.contains(&id) {
             return true;
@@ -437,27 +443,28 @@ impl TurnRecorder {
         let is_part = match report {
             StepReport::Batch => false,
             StepReport::Call => self.watched.batches,
-            StepReport::CallOfBatch => {
-                self.watched.batches || self.watched.known_calls.len() < MAX_CALLS_WITHOUT_BATCH
-            }
+            StepReport::CallOfBatch => self.watched.batches || !self.lacks_batches(),
         };
-        if report == StepReport::Batch && !self.watched.batches {
-            // The calls of this batch were recorded separately, and not judged.
-            self.watched.known_calls.clear();
-            self.watched.batches = true;
+        self.watched.batches |= report == StepReport::Batch;
+        if is_part && !self.watched.batches {
+            for call in &calls {
+                self.store_id(UNJUDGED, call.id.clone().unwrap_or_default());
+            }
         }
         if is_part {
-            if !self.watched.batches {
-                for call in &mut calls {
-                    self.record_call_id(call.id.take());
-                }
-            }
             return Vec::new();
         }
         calls.retain_mut(|call| {
             !self.record_call_id(call.id.take()) && !escalation::is_rejection(&call.output)
         });
         calls
+    }
+
+    /// Whether enough calls were reported without a batch.
+    fn lacks_batches(&self) -> bool {
+        let unjudged = self.watched.known_calls.iter();
+        let unjudged = unjudged.filter(|id| id.starts_with(UNJUDGED));
+        unjudged.count() >= MAX_CALLS_WITHOUT_BATCH
     }
 
     pub(super) fn save(&self, tx: &mut Tx, source: &HookSource) {
