@@ -38,7 +38,7 @@ const MAX_KNOWN_CALLS: usize = 96;
 /// Number of calls without a batch after which an agent does not report batches.
 const MAX_CALLS_WITHOUT_BATCH: usize = 32;
 /// Marks the id of a call that was reported separately and not judged.
-const UNJUDGED: &str = "?";
+pub(super) const UNJUDGED: &str = "?";
 /// Number of recent claims that are stored. An agent works on few steps at a time.
 const MAX_SEEN_CLAIMS: usize = 16;
 /// Maximum number of a step's calls that are stored.
