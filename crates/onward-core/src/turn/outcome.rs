@@ -143,7 +143,13 @@ const REFUSED: [&str; 66] = [
 /// Words of acknowledgements.
 const ACKNOWLEDGED: [&str; 3] = ["successfully", "successful", "success"];
 const AFFIRMED: [&str; 7] = [
-    "ok", "pass", "passed", "success", "successfully", "clean", "valid",
+    "ok",
+    "pass",
+    "passed",
+    "success",
+    "successfully",
+    "clean",
+    "valid",
 ];
 /// Words that negate the next one: `0 errors`.
 const NEGATIONS: [&str; 5] = ["no", "0", "zero", "without", "not"];

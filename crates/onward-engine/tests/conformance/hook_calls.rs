@@ -6,9 +6,7 @@ use std::time::Duration;
 use onward_core::call::{CallStatus, Cause};
 use onward_core::turn::LoopControl;
 use onward_core::turn::escalation::ToolGate;
-use onward_engine::session::{
-    Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport,
-};
+use onward_engine::session::{Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport};
 use onward_engine::tool_calls::{Approval, CallRef, InitialState, NewCall};
 use serde_json::{Value, json};
 

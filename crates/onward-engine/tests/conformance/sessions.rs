@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use onward_core::turn::escalation::{self, EscalationState, REJECTION_PREFIX, ToolGate};
 use onward_core::turn::{
-    ExternalChange, IdleReason, Judgement, LoopControl, OnStall, Progress, State, TurnEnd, TurnJudge,
-    TurnPolicy, Verdict,
+    ExternalChange, IdleReason, Judgement, LoopControl, OnStall, Progress, State, TurnEnd,
+    TurnJudge, TurnPolicy, Verdict,
 };
 use onward_engine::Error;
 use onward_engine::retention::Retention;
@@ -321,7 +321,9 @@ async fn a_tree_in_an_earlier_state_is_not_progress(harness: &Harness) {
         harness.observe(source(), step).await;
     }
     let view = harness.session_view().await;
-    let judged: Vec<Judgement> = (view.turns[0].1.iter()).map(|step| step.judgement).collect();
+    let judged: Vec<Judgement> = (view.turns[0].1.iter())
+        .map(|step| step.judgement)
+        .collect();
     use Judgement::{Idle, Progress};
     assert_eq!(judged, [Progress, Idle, Idle, Progress]);
 }

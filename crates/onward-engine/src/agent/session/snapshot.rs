@@ -35,7 +35,11 @@ pub struct SessionSnapshot {
 fn call_ids(known: &[String]) -> Vec<String> {
     let judged = known.iter().filter(|id| !id.starts_with(UNJUDGED));
     judged
-        .map(|id| id.split_once(':').map_or(id.as_str(), |(_, id)| id).to_owned())
+        .map(|id| {
+            id.split_once(':')
+                .map_or(id.as_str(), |(_, id)| id)
+                .to_owned()
+        })
         .collect()
 }
 

@@ -8,12 +8,15 @@ use std::collections::VecDeque;
 
 use onward_core::Timestamp;
 use onward_core::turn::escalation::{EscalationState, is_rejection};
-use onward_core::turn::{Call, ExternalChange, LoopControl, State, TurnJudge};
+use onward_core::turn::{
+    Call, ExternalChange, LoopControl, OnTextLoop, State, TextLoop, TextMonitor, TurnJudge,
+};
 use onward_engine::session::{
     Fingerprint, HookSource, ObservedCall, ObservedStep, SessionSnapshot, StepReport,
 };
 
 use super::Action;
+use crate::proxy::codec::ModelResponse;
 use crate::proxy::recorder::RecordedEvent;
 use crate::proxy::request::{Request, ToolCall};
 use crate::proxy::turns::{self, Anchor, Delta, Prompt, Step};
@@ -40,6 +43,11 @@ pub(super) struct Conversation {
     judge: TurnJudge,
     /// The text to inject into the next request.
     pending_text: Option<String>,
+    /// The texts of the last responses.
+    texts: TextMonitor,
+    on_text_loop: OnTextLoop,
+    /// The note on a text loop for the next request, of this turn or the next one.
+    text_note: Option<String>,
     /// The number of responses with tool calls in this turn.
     batch_count: u32,
 }
@@ -81,8 +89,24 @@ impl Conversation {
             previous_response_id: None,
             judge: TurnJudge::resume(control, State::default(), EscalationState::default()),
             pending_text: None,
+            texts: TextMonitor::default(),
+            on_text_loop: control.on_text_loop,
+            text_note: None,
             batch_count: 0,
         }
+    }
+
+    /// Finds a text of the responses that repeats itself.
+    pub(super) fn observe_text(&mut self, response: &ModelResponse) -> Option<TextLoop> {
+        if self.is_ignored || self.on_text_loop == OnTextLoop::Off {
+            return None;
+        }
+        let has_calls = !response.calls.is_empty();
+        let found = self.texts.observe(&response.text, has_calls)?;
+        if self.on_text_loop == OnTextLoop::Nudge {
+            self.text_note = Some(format!("Repeated text: {found}."));
+        }
+        Some(found)
     }
 
     /// Evaluates the new steps of a request, unless the conversation is ignored.
@@ -122,7 +146,10 @@ impl Conversation {
                 final_message: self.judge.final_message(),
             },
             Some(text) => Action::Inject(text.clone()),
-            None => Action::Forward,
+            None => match self.text_note.take() {
+                Some(note) => Action::Inject(note),
+                None => Action::Forward,
+            },
         };
         Some(Evaluation {
             source: self.source.clone(),
