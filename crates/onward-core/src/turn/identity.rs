@@ -37,30 +37,29 @@ pub(crate) struct Identity {
     pub(crate) words: Vec<u32>,
 }
 
-/// The identity of a call.
-pub(crate) fn identity(call: &Call<'_>) -> Identity {
+/// The identity of a call. Only an action has a target.
+pub(crate) fn identity(call: &Call<'_>, acts: bool) -> Identity {
     let mut exact = format!("{}\n", call.tool);
     let mut target = exact.clone();
-    let mut words = Vec::new();
+    let mut words = acts.then(Vec::new);
     match command_line(call) {
         Some(line) => {
-            let mut rest = call.input.clone();
-            if let Value::Object(fields) = &mut rest {
-                fields.retain(|name, _| !COMMENTS.contains(&name.as_str()));
-                for field in ["command", "cmd", "script"] {
-                    fields.remove(field);
-                }
-            } else {
-                rest = Value::Null;
+            exact.push_str(&without_pause(line));
+            let fields = call.input.as_object().into_iter().flatten();
+            let skipped = COMMENTS.iter().chain(&["command", "cmd", "script"]);
+            for (name, value) in
+                fields.filter(|(name, _)| !skipped.clone().any(|skip| skip == name))
+            {
+                // Infallible: writes to a string.
+                let _ = write!(exact, "\n{name}: {value}");
             }
-            // Infallible: writes to a string.
-            let _ = write!(exact, "{} {rest}", without_pause(line));
         }
         None => {
             let other = has_other_fields(call.input);
             write_value(call.input, other, &mut exact, &mut target, &mut words);
         }
     }
+    let words = words.unwrap_or_default();
     Identity {
         call: hash(exact.as_bytes()),
         target: (!words.is_empty()).then(|| hash(target.as_bytes())),
@@ -81,7 +80,7 @@ fn write_value(
     skips_comments: bool,
     exact: &mut String,
     target: &mut String,
-    words: &mut Vec<u32>,
+    words: &mut Option<Vec<u32>>,
 ) {
     // Infallible: all writes are to strings.
     match value {
@@ -104,7 +103,7 @@ fn write_value(
             let _ = writeln!(exact, "{text}");
             if text.split_whitespace().count() < MIN_TEXT_WORDS {
                 let _ = writeln!(target, "{text}");
-            } else {
+            } else if let Some(words) = words {
                 words.extend(text_words(text));
             }
         }

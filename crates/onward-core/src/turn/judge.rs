@@ -154,7 +154,7 @@ impl Output {
         let lines = lines::read(&payload.text, question.as_ref(), parts);
         let exact = lines::joined(&lines);
         let differs = seen.outputs.insert(output_key(1, &exact), ()).is_none();
-        let identity = identity(call);
+        let identity = identity(call, intent == Intent::Act);
         let last = seen.calls.get(identity.call);
         let (mut now, trend) = match last {
             Some(last) => last.next(&exact),
@@ -284,13 +284,18 @@ fn says_more(call: &Call<'_>, payload: &Payload<'_>, seen: &mut TurnHistory) -> 
         .text
         .floor_char_boundary(MAX_ERROR.min(payload.text.len()));
     let text = payload.text.get(..end).unwrap_or_default();
-    let input: String = input_texts(call.input).collect::<Vec<_>>().join("\n");
-    let input = input.to_lowercase();
+    let input: Vec<&str> = input_texts(call.input).collect();
+    let input = input.join("\n").to_lowercase();
     let mut says_more = false;
     for word in split_words(text) {
-        if word.contains(char::is_alphabetic) && !input.contains(&word) {
-            let word = key(&format!("\u{3}{word}"));
-            says_more |= seen.lines.insert(word, ()).is_none();
+        if !word.contains(char::is_alphabetic) {
+            continue;
+        }
+        let known = key(&format!("\u{3}{word}"));
+        // Known words need no search of the input.
+        if seen.lines.get(known).is_none() && !input.contains(&word) {
+            seen.lines.insert(known, ());
+            says_more = true;
         }
     }
     says_more

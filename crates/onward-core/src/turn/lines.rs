@@ -19,6 +19,9 @@ pub(crate) const MAX_LINES: usize = 8192;
 /// The number of bytes compared at each end of a text.
 const END_BYTES: usize = 32 * 1024;
 
+/// The maximum length of a text in which numbers are compared.
+const MAX_DETAILED: usize = 4 * 1024;
+
 /// The known lines.
 pub(crate) type Lines = BoundedMap<u32, (), MAX_LINES>;
 
@@ -27,8 +30,9 @@ pub(crate) struct Line {
     whole: String,
     /// The line without the words of the input, if it contains any.
     added: Option<String>,
-    /// The line with its numbers, without the words of the input.
-    detail: String,
+    /// The line with its numbers, without the words of the input, if it has numbers and the text is
+    /// short.
+    detail: Option<String>,
 }
 
 /// The news in an output.
@@ -43,12 +47,14 @@ pub(crate) struct Novelty {
 
 /// The normalized lines of a text.
 pub(crate) fn read(text: &str, input: Option<&InputWords<'_>>, parts: &Parts) -> Vec<Line> {
+    let is_short = text.len() <= MAX_DETAILED;
     lines(text)
         .map(|line| {
             let blanked = input.and_then(|input| input.mask(line));
             let detail = blanked.as_deref().unwrap_or(line);
+            let has_numbers = is_short && detail.contains(|c: char| c.is_ascii_digit());
             Line {
-                detail: normalized(detail, Extent::Times, parts),
+                detail: has_numbers.then(|| normalized(detail, Extent::Times, parts)),
                 whole: normalized(line, Extent::Variable, parts),
                 added: blanked.map(|line| normalized(&line, Extent::Variable, parts)),
             }
@@ -66,8 +72,8 @@ pub(crate) fn joined(lines: &[Line]) -> String {
 pub(crate) fn record(lines: &[Line], seen: &mut Lines) -> Novelty {
     let mut novelty = Novelty::default();
     for line in lines {
-        if line.detail.contains(|c: char| c.is_ascii_digit()) {
-            let detail = key(&format!("\u{2}{}", line.detail));
+        if let Some(detail) = &line.detail {
+            let detail = key(&format!("\u{2}{detail}"));
             novelty.detail |= seen.insert(detail, ()).is_none();
         }
         let Some(whole) = comparable(&line.whole) else {

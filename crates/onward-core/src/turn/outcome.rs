@@ -170,8 +170,7 @@ pub(crate) fn outcome(call: &Call<'_>, payload: &Payload<'_>, searches: bool) ->
         };
     }
     let words = words(&payload.text);
-    let input = input_texts(call.input).collect::<Vec<_>>().join("\n");
-    let negative = negative(&words, &input.to_lowercase());
+    let negative = negative(&words, call);
     if failed {
         let is_verdict = (1..=MAX_VERDICT.0).contains(&words.len())
             && payload.text.len() <= MAX_VERDICT.1
@@ -234,11 +233,13 @@ pub(crate) fn split_words(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// The outcome that the words of a text tell. The words of the input tell nothing.
-fn negative(words: &[String], input: &str) -> Option<Outcome> {
+fn negative(words: &[String], call: &Call<'_>) -> Option<Outcome> {
+    let from_input =
+        |phrase: &str| input_texts(call.input).any(|text| text.to_lowercase().contains(phrase));
     let found = |phrases: &[&str]| {
         phrases
             .iter()
-            .any(|phrase| contains(words, phrase) && !input.contains(phrase))
+            .any(|phrase| contains(words, phrase) && !from_input(phrase))
     };
     let acknowledges = |word: &String| ACKNOWLEDGED.contains(&word.as_str());
     if found(&NOTHING) {
