@@ -39,7 +39,7 @@ const MAX_SEARCHED: usize = 400;
 const MAX_VERDICT: (usize, usize) = (3, 24);
 
 /// Phrases of empty results.
-const NOTHING: [&str; 30] = [
+const NOTHING: [&str; 29] = [
     "no match",
     "no matches",
     "no matching",
@@ -60,7 +60,6 @@ const NOTHING: [&str; 30] = [
     "0 matches",
     "0 results",
     "0 hits",
-    "found 0",
     "does not exist",
     "doesn t exist",
     "do not exist",
