@@ -240,9 +240,11 @@ pub(crate) fn intent(call: &Call<'_>) -> Intent {
             Some(_) | None => Intent::Edit,
         };
     }
-    match command_line(call).map_or(Intent::Other, line_intent) {
-        Intent::Other => tool_intent(&words),
-        line => line,
+    let line = command_line(call).map_or(Intent::Other, line_intent);
+    if line == Intent::Other {
+        tool_intent(&words)
+    } else {
+        line
     }
 }
 
@@ -324,13 +326,14 @@ pub(super) fn command_intent(command: &SimpleCommand) -> Intent {
 
 /// The purpose of a command, guessed from its arguments if its name does not tell.
 fn likely_intent(command: &SimpleCommand) -> Intent {
-    match command_intent(command) {
-        Intent::Other => match command.name() {
-            "ssh" | "sudo" | "bash" | "sh" | "zsh" => nested_intent(command),
-            "curl" | "http" | "wget" => request_intent(command),
-            _ => verb_intent(command),
-        },
-        intent => intent,
+    let intent = command_intent(command);
+    if intent != Intent::Other {
+        return intent;
+    }
+    match command.name() {
+        "ssh" | "sudo" | "bash" | "sh" | "zsh" => nested_intent(command),
+        "curl" | "http" | "wget" => request_intent(command),
+        _ => verb_intent(command),
     }
 }
 
@@ -466,7 +469,9 @@ fn leaves(input: &Value) -> impl Iterator<Item = &Value> {
             match open.pop()? {
                 Value::Array(items) => open.extend(items.iter().rev()),
                 Value::Object(fields) => open.extend(fields.values().rev()),
-                leaf => return Some(leaf),
+                leaf @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                    return Some(leaf);
+                }
             }
         }
     })

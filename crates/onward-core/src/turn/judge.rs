@@ -84,21 +84,23 @@ pub(crate) fn judge(
     policy: &TurnPolicy,
 ) -> JudgedCall {
     let parts = policy.rule.parts();
-    let intent = match intent(call) {
-        Intent::Act if !parts.actions => Intent::Other,
-        intent => intent,
-    };
+    let mut intent = intent(call);
+    if intent == Intent::Act && !parts.actions {
+        intent = Intent::Other;
+    }
     let no_op = no_op(call, intent).filter(|_| parts.no_ops);
     let output = Output::read(call, intent, seen, &parts);
-    let score = match no_op {
+    let mut score = match no_op {
         Some(_) => Score::Idle(IdleReason::NoOp),
-        None => match score(index, call, intent, external, &output, policy) {
-            Score::Progress(Progress::Edited { .. } | Progress::Acted { .. }) if is_reverted => {
-                Score::Idle(IdleReason::Reverted)
-            }
-            score => score,
-        },
+        None => score(index, call, intent, external, &output, policy),
     };
+    let changes = matches!(
+        score,
+        Score::Progress(Progress::Edited { .. } | Progress::Acted { .. })
+    );
+    if changes && is_reverted {
+        score = Score::Idle(IdleReason::Reverted);
+    }
     JudgedCall {
         score,
         intent,
@@ -402,17 +404,28 @@ fn score_answer(index: usize, intent: Intent, output: &Output, reason: IdleReaso
     let learned = Score::Progress(Progress::Learned { call: index });
     let is_answer = output.chars <= MAX_ANSWER;
     let is_run = intent == Intent::Other && output.affirms;
-    match output.outcome {
-        // A search without a match has no new output.
-        Outcome::Silent if intent == Intent::Read => Score::Idle(reason),
-        // A command without output may have had an effect outside the fingerprinted tree.
-        Outcome::Silent => Score::Unknown(reason),
-        _ if output.novelty.detail && is_answer => learned,
-        _ if output.novelty.detail => Score::HalfIdle(reason),
-        // The same answer, but to a question about something else. A page or a file that is shown
-        // again is not an answer.
-        _ if output.asks_more && (reason == IdleReason::Short || (is_answer && is_run)) => learned,
-        _ => Score::Idle(reason),
+    if output.outcome == Outcome::Silent {
+        // A search without a match has no new output. Another command without output may have had
+        // an effect outside the fingerprinted tree.
+        return if intent == Intent::Read {
+            Score::Idle(reason)
+        } else {
+            Score::Unknown(reason)
+        };
+    }
+    if output.novelty.detail {
+        return if is_answer {
+            learned
+        } else {
+            Score::HalfIdle(reason)
+        };
+    }
+    // The same answer, but to a question about something else. A page or a file that is shown again
+    // is not an answer.
+    if output.asks_more && (reason == IdleReason::Short || (is_answer && is_run)) {
+        learned
+    } else {
+        Score::Idle(reason)
     }
 }
 
