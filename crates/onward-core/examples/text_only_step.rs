@@ -31,7 +31,7 @@ impl Model {
             bash("true"),
             ("Read", json!({ "file_path": "tides.md" })),
             bash("grep -rn 'second tide' notes/"),
-            bash("git branch --show-current"),
+            bash("git status --short"),
             bash("cat notes/moon.md"),
             bash("sleep 1"),
             bash("grep -rn 'two tides' notes/"),
@@ -64,7 +64,7 @@ fn run_tool(tool: &str, input: &Value) -> (bool, &'static str) {
             "The Moon pulls at the sea, and the sea rises beneath it once a day.",
         ),
         (_, "cat notes/moon.md") => (false, "cat: notes/moon.md: No such file or directory"),
-        (_, "git branch --show-current") => (true, "main\n"),
+        (_, "git status --short") => (true, ""),
         (_, line) if line.starts_with("echo") => {
             (true, "I am going to look into the second tide now.")
         }
@@ -84,6 +84,7 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
                 let end = Observation {
                     calls: &[],
                     external: ExternalChange::Unchanged,
+                    tree: None,
                     at: None,
                     background: false,
                 };
@@ -101,6 +102,7 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
         let verdict = detector.observe(&Observation {
             calls: &[call],
             external: ExternalChange::Unchanged,
+            tree: None,
             at: None,
             background: false,
         });

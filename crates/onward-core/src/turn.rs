@@ -19,7 +19,7 @@
 //! let mut step = |output: &str| {
 //!     let call = Call { tool: "Bash", input: &input, ok: Some(false), output };
 //!     let external = ExternalChange::Unchanged;
-//!     detector.observe(&Observation { calls: &[call], external, at: None, background: false })
+//!     detector.observe(&Observation { calls: &[call], external, tree: None, at: None, background: false })
 //! };
 //!
 //! // A new error counts as progress …
@@ -35,9 +35,11 @@
 //! # Modules
 //!
 //! `detector` judges a step, `judge` each of its calls. The parts of the rule have separate files:
+//! `payload` (the output without the lines of a harness), `outcome` (answer, refusal or nothing),
 //! `lines` (new lines), `mask` (variable content that is ignored), `input_echo` (output that
-//! repeats its input), `noop`, `poll`, `task` (background tasks), and `intent` with `shell` (the
-//! purpose of a call). `effect` classifies commands in logs without fingerprints. [`escalation`]
+//! repeats its input), `identity` (repeated calls), `noop`, `poll`, `pause` (waiting), `task`
+//! (background tasks), and `intent` with `shell` (the purpose of a call). `text_loop` finds texts
+//! that repeat themselves. `effect` classifies commands in logs without fingerprints. [`escalation`]
 //! defines the reaction to a stall. [`TurnJudge`] combines detector and escalation.
 //! [`secret`](crate::secret) removes secrets from previews.
 
@@ -48,17 +50,22 @@ mod effect;
 pub mod escalation;
 mod evidence;
 mod hash;
+mod identity;
 mod input_echo;
 mod intent;
 mod judge;
 mod lines;
 mod mask;
 mod noop;
+mod outcome;
+mod pause;
+mod payload;
 mod policy;
 mod poll;
 mod record;
 mod shell;
 mod task;
+mod text_loop;
 mod turn_judge;
 
 use std::fmt;
@@ -72,8 +79,10 @@ pub use effect::{certainly_changes, command_effect};
 pub use escalation::{LoopControl, OnStall};
 pub use evidence::{Evidence, IdleReason, preview};
 pub use policy::{Parts, Rule, TurnPolicy, WAIT_PER_STEP};
+pub use poll::LastOutput;
 pub use record::{Judgement, TurnEnd};
 pub use task::ended_task;
+pub use text_loop::{OnTextLoop, TextLoop, TextLoopScope, TextMonitor};
 pub use turn_judge::{JudgedStep, TurnJudge};
 
 /// The observable facts of one step: one model response with all calls of its batch.
@@ -83,11 +92,30 @@ pub struct Observation<'a> {
     pub calls: &'a [Call<'a>],
     /// The change of the external state.
     pub external: ExternalChange,
+    /// The states of the working tree before and after the step, if they are known.
+    pub tree: Option<TreeChange>,
     /// When the step ended. Needed only to measure waiting for background tasks.
     pub at: Option<Timestamp>,
     /// Whether the caller detected a running background task. The detector also finds tasks in the
     /// calls.
     pub background: bool,
+}
+
+/// Hashes of the fingerprints of a working tree before and after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeChange {
+    /// Before the step.
+    pub before: u64,
+    /// After the step.
+    pub after: u64,
+}
+
+impl TreeChange {
+    /// The change between two fingerprints.
+    pub fn new(before: &str, after: &str) -> Self {
+        let [before, after] = [before, after].map(|print| hash::hash(print.as_bytes()));
+        TreeChange { before, after }
+    }
 }
 
 /// The output of a successful call whose agent does not report outputs. Under the default rule such
@@ -193,6 +221,11 @@ pub enum Progress {
         /// The index of the call in the step.
         call: usize,
     },
+    /// A new action outside the working tree succeeded.
+    Acted {
+        /// The index of the call in the step.
+        call: usize,
+    },
 }
 
 impl fmt::Display for Progress {
@@ -203,6 +236,7 @@ impl fmt::Display for Progress {
             Progress::NewError { .. } => "new error",
             Progress::Advanced { .. } => "output of a repeated call advanced",
             Progress::Edited { .. } => "new edit succeeded",
+            Progress::Acted { .. } => "new action succeeded",
         })
     }
 }

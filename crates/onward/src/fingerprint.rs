@@ -1,10 +1,12 @@
-//! Fingerprint of a working tree: HEAD, the index, and size, time and content of the files that
-//! `git status` lists. A different fingerprint means that something changed.
+//! Fingerprint of a working tree: HEAD, the index, and the content of the files that `git status`
+//! lists. A different fingerprint means that something changed, and an earlier one that the tree
+//! is in an earlier state again.
 //!
 //! `git status` alone shows neither a second edit of a modified file nor changes inside an
 //! untracked directory, so the files are read as well, within limits: large files at both ends
-//! only, and beyond a number of files only size and time. If the time budget is exceeded, the
-//! result is `TimedOut`. Outside a checkout no process is started.
+//! with size and time, and beyond a number of files only size and time. If the time budget is
+//! exceeded, the result is `TimedOut`. Outside a checkout no process is started. Onward's own
+//! database is not part of the tree.
 //!
 //! The configuration of a checkout can name programs for git to run. None of them runs here: see
 //! [`git`] and [`disabled_filters`].
@@ -34,7 +36,7 @@ const MAX_FILES_READ: usize = 512;
 const MAX_ENTRIES: usize = 20_000;
 
 /// Takes the fingerprint of the working tree that contains a directory.
-pub(crate) fn take(directory: &Path, budget: Duration) -> Fingerprint {
+pub(crate) fn take(directory: &Path, database: Option<&Path>, budget: Duration) -> Fingerprint {
     let Some(root) = root(directory, &ceilings()) else {
         return Fingerprint::Unavailable;
     };
@@ -42,9 +44,12 @@ pub(crate) fn take(directory: &Path, budget: Duration) -> Fingerprint {
     let git = Arc::new(Mutex::new(None));
     let (sender, receiver) = channel();
     let (running, at) = (Arc::clone(&git), started);
+    let database = database.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
     let thread = std::thread::Builder::new().spawn(move || {
         // The receiver may have timed out.
-        sender.send(inspect(&root, &running, at + budget)).ok();
+        sender
+            .send(inspect(&root, database, &running, at + budget))
+            .ok();
     });
     if thread.is_err() {
         return Fingerprint::Unavailable;
@@ -85,7 +90,13 @@ fn stop(git: &Running) {
     }
 }
 
-fn inspect(root: &Path, running: &Running, until: Instant) -> Fingerprint {
+fn inspect(
+    root: &Path,
+    database: Option<PathBuf>,
+    running: &Running,
+    until: Instant,
+) -> Fingerprint {
+    let root = &root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let status = disabled_filters(root, running)
         .filter(|_| Instant::now() < until)
         .and_then(|filters| status(root, &filters, running));
@@ -99,6 +110,7 @@ fn inspect(root: &Path, running: &Running, until: Instant) -> Fingerprint {
     };
     let mut tree = TreeHash {
         hash: Sha256::new(),
+        database,
         reads_left: MAX_FILES_READ,
         entries_left: MAX_ENTRIES,
         until,
@@ -195,6 +207,7 @@ fn output(mut command: Command, running: &Running) -> Option<(ExitStatus, Vec<u8
 /// Hash over the inspected files.
 struct TreeHash {
     hash: Sha256,
+    database: Option<PathBuf>,
     reads_left: usize,
     entries_left: usize,
     until: Instant,
@@ -214,20 +227,42 @@ impl TreeHash {
                 }
                 continue;
             }
-            self.add(entry);
             let path = match entry.first() {
                 Some(b'1') => field(entry, 8),
                 Some(b'u') => field(entry, 10),
                 Some(b'?') => field(entry, 1),
                 Some(_) | None => None,
             };
-            if let Some(path) = path.and_then(path_of)
-                && !self.add_path(&root.join(path))
+            let path = path.and_then(path_of).map(|path| root.join(path));
+            if path.as_deref().is_some_and(|path| self.is_database(path)) {
+                continue;
+            }
+            self.add(entry);
+            if let Some(path) = path
+                && !self.add_path(&path)
             {
                 return false;
             }
         }
         true
+    }
+
+    /// Whether a path is a file of Onward's database, or a directory that contains nothing else.
+    fn is_database(&self, path: &Path) -> bool {
+        let Some(database) = &self.database else {
+            return false;
+        };
+        if path.is_dir() && database.starts_with(path) {
+            let entries = entries(path);
+            return !entries.is_empty() && entries.iter().all(|entry| self.is_database(entry));
+        }
+        let names =
+            [path, database].map(|path| path.file_name().map(|name| name.as_encoded_bytes()));
+        let [Some(name), Some(own)] = names else {
+            return false;
+        };
+        // Its log and its lock have the same name with an extension.
+        path.parent() == database.parent() && name.starts_with(own)
     }
 
     fn add(&mut self, part: &[u8]) {
@@ -247,19 +282,26 @@ impl TreeHash {
                 return true;
             }
             self.entries_left -= 1;
+            if self.is_database(&path) {
+                continue;
+            }
             // Symbolic links are not followed.
             let Ok(metadata) = fs::symlink_metadata(&path) else {
                 self.add(b"gone");
                 continue;
             };
             self.add(path.as_os_str().as_encoded_bytes());
-            self.add(&size_and_time(&metadata));
+            let is_read = metadata.is_file() && self.reads_left > 0;
+            // Where the content is read completely, an edit that is undone leaves no trace.
+            if !(is_read && metadata.len() <= MAX_WHOLE_FILE) {
+                self.add(&size_and_time(&metadata));
+            }
             if metadata.is_dir() && path.file_name().is_none_or(|name| name != ".git") {
                 pending.extend(entries(&path));
             } else if metadata.is_symlink() {
                 let target = fs::read_link(&path).unwrap_or_default();
                 self.add(target.as_os_str().as_encoded_bytes());
-            } else if metadata.is_file() && self.reads_left > 0 {
+            } else if is_read {
                 self.reads_left -= 1;
                 self.add_content(&path, metadata.len());
             }

@@ -58,6 +58,8 @@ pub(crate) struct Step {
     /// Notifications about background tasks before this step, each with the id of a task that
     /// ended.
     pub(crate) task_notifications: Vec<Option<String>>,
+    /// The text of the response, if the format has it.
+    pub(crate) text: String,
 }
 
 /// A tool call with its result.

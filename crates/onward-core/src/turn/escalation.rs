@@ -14,7 +14,7 @@ use std::fmt;
 use std::fmt::Write;
 use std::str::FromStr;
 
-use super::{Evidence, ExternalChange, TurnPolicy, Verdict};
+use super::{Evidence, ExternalChange, OnTextLoop, TurnPolicy, Verdict};
 use crate::policy::{UnknownVariant, parse_variant};
 
 /// The number of the rejection from which on the turn is stopped.
@@ -86,6 +86,8 @@ pub struct LoopControl {
     pub max_steps: u32,
     /// The maximum escalation.
     pub on_stall: OnStall,
+    /// The reaction to a text that repeats itself.
+    pub on_text_loop: OnTextLoop,
 }
 
 /// Why the next model step must be text.

@@ -1,10 +1,12 @@
 //! Evidence for a verdict: the idle calls with the reason for each.
 
 use std::fmt;
+use std::str::FromStr;
 
 use super::Call;
 use super::clean::clean;
 use super::intent::command_line;
+use crate::policy::{UnknownVariant, parse_variant};
 
 /// The maximum number of characters in a preview.
 pub(crate) const PREVIEW_CHARS: usize = 80;
@@ -31,6 +33,10 @@ pub enum IdleReason {
     Failed,
     /// It failed with an error that was seen before.
     SameError,
+    /// It was refused in the same way as before.
+    Refused,
+    /// It found nothing, as before.
+    NotFound,
     /// It is a no-op.
     NoOp,
     /// Its output is empty.
@@ -39,17 +45,31 @@ pub enum IdleReason {
     Short,
     /// Its output was seen before in this turn.
     Seen,
+    /// It repeats an earlier call.
+    Repeated,
+    /// It repeats an earlier call, and only measurements differ.
+    Fluctuates,
+    /// It waits, and nothing changed. Counted by time.
+    Waits,
+    /// It returned the working tree to an earlier state.
+    Reverted,
 }
 
 impl IdleReason {
     /// All reasons.
-    pub const ALL: [IdleReason; 6] = [
+    pub const ALL: [IdleReason; 12] = [
         IdleReason::Failed,
         IdleReason::SameError,
+        IdleReason::Refused,
+        IdleReason::NotFound,
         IdleReason::NoOp,
         IdleReason::Empty,
         IdleReason::Short,
         IdleReason::Seen,
+        IdleReason::Repeated,
+        IdleReason::Fluctuates,
+        IdleReason::Waits,
+        IdleReason::Reverted,
     ];
 
     /// The stored value.
@@ -57,11 +77,25 @@ impl IdleReason {
         match self {
             IdleReason::Failed => "failed",
             IdleReason::SameError => "same_error",
+            IdleReason::Refused => "refused",
+            IdleReason::NotFound => "not_found",
             IdleReason::NoOp => "no_op",
             IdleReason::Empty => "empty",
             IdleReason::Short => "short",
             IdleReason::Seen => "seen",
+            IdleReason::Repeated => "repeated",
+            IdleReason::Fluctuates => "fluctuates",
+            IdleReason::Waits => "waits",
+            IdleReason::Reverted => "reverted",
         }
+    }
+}
+
+impl FromStr for IdleReason {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &IdleReason::ALL, IdleReason::as_str)
     }
 }
 
@@ -70,10 +104,16 @@ impl fmt::Display for IdleReason {
         f.write_str(match self {
             IdleReason::Failed => "failed",
             IdleReason::SameError => "same error as before",
+            IdleReason::Refused => "same refusal as before",
+            IdleReason::NotFound => "nothing found, as before",
             IdleReason::NoOp => "no-op",
             IdleReason::Empty => "empty output",
             IdleReason::Short => "too little new output",
             IdleReason::Seen => "output already seen",
+            IdleReason::Repeated => "same call as before",
+            IdleReason::Fluctuates => "only measurements differ",
+            IdleReason::Waits => "waiting without a change",
+            IdleReason::Reverted => "working tree in an earlier state again",
         })
     }
 }

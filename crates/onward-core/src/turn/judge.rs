@@ -1,24 +1,41 @@
 //! Judges one call: progress, idle, half idle or unknown, with the reason.
 //!
-//! [`Output::read`] updates the history in every case; [`score`] only decides. With all parts
-//! switched off, the plain rule remains: a successful output that is long enough and differs in
-//! more than its numbers.
+//! [`Output::read`] updates the history in every case; [`score`] only decides. A repeated call is
+//! judged by whether its output advances, a new one by its outcome: an action or an answer is
+//! progress, a refusal or an empty result only if it is new. With all parts switched off, the plain
+//! rule remains: a successful output that is long enough and differs in more than its numbers.
+
+use std::time::Duration;
 
 use super::bounded_map::BoundedMap;
 use super::clean::{clean, without_numbers};
 use super::evidence::IdleReason;
-use super::hash::hash;
+use super::hash::{hash, key};
+use super::identity::{Identity, identity};
 use super::input_echo::InputWords;
-use super::intent::{Intent, input_texts, intent};
-use super::lines::{self, Lines};
+use super::intent::{Intent, command_line, input_texts, intent};
+use super::lines::{self, Lines, Novelty};
 use super::noop::{NoOp, no_op};
+use super::outcome::{Outcome, affirms, outcome, split_words};
+use super::pause::pause;
+use super::payload::{Payload, payload};
 use super::policy::{Parts, TurnPolicy};
-use super::poll::LastOutput;
+use super::poll::{LastOutput, MAX_DRIFTS, Trend};
 use super::task::TaskChange;
 use super::{Call, ExternalChange, OUTPUT_NOT_REPORTED, Progress};
 
 /// The maximum number of stored outputs, and of stored calls.
 pub(crate) const MAX_STORED: usize = 1024;
+
+/// The maximum number of bytes of an error, and of an input, whose words are compared.
+const MAX_ERROR: usize = 8 * 1024;
+const MAX_INPUT: usize = 1024;
+/// The maximum number of characters of an answer. In a longer output, numbers are details.
+const MAX_ANSWER: usize = 240;
+/// The maximum length of an output that is compared between tools.
+const MAX_SHARED: usize = 400;
+/// The number of new words from which a message to the same recipient is an action.
+const MIN_WORDS_NEW: usize = 5;
 
 /// The lines, outputs and calls of this turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,6 +68,8 @@ pub(crate) struct JudgedCall {
     pub(crate) repeated: bool,
     /// Whether it waits or repeats an earlier call.
     pub(crate) waits: bool,
+    /// The time for which it waits on purpose.
+    pub(crate) pause: Option<Duration>,
     /// The change of a background task. Set by the [`detector`](super::detector).
     pub(crate) task: Option<TaskChange>,
 }
@@ -60,17 +79,28 @@ pub(crate) fn judge(
     index: usize,
     call: &Call<'_>,
     external: ExternalChange,
+    is_reverted: bool,
     seen: &mut TurnHistory,
     policy: &TurnPolicy,
 ) -> JudgedCall {
     let parts = policy.rule.parts();
-    let intent = intent(call);
+    let mut intent = intent(call);
+    if intent == Intent::Act && !parts.actions {
+        intent = Intent::Other;
+    }
     let no_op = no_op(call, intent).filter(|_| parts.no_ops);
-    let output = Output::read(call, seen, &parts);
-    let score = match no_op {
+    let output = Output::read(call, intent, seen, &parts);
+    let mut score = match no_op {
         Some(_) => Score::Idle(IdleReason::NoOp),
         None => score(index, call, intent, external, &output, policy),
     };
+    let changes = matches!(
+        score,
+        Score::Progress(Progress::Edited { .. } | Progress::Acted { .. })
+    );
+    if changes && is_reverted {
+        score = Score::Idle(IdleReason::Reverted);
+    }
     JudgedCall {
         score,
         intent,
@@ -79,6 +109,7 @@ pub(crate) fn judge(
             Some(no_op) => no_op == NoOp::Wait,
             None => output.repeated,
         },
+        pause: pause(call).filter(|_| parts.waiting),
         task: None,
     }
 }
@@ -87,57 +118,105 @@ pub(crate) fn judge(
 struct Output {
     /// The same call was made before.
     repeated: bool,
+    /// It says that something is right.
+    affirms: bool,
+    /// The question is about something that no earlier command line of this turn mentions.
+    asks_more: bool,
+    /// The number of words that are new in an action with the same target as an earlier one.
+    words_added: Option<usize>,
+    outcome: Outcome,
+    /// An error has a word that no earlier error of this turn has, and that is not from the input.
+    says_more: bool,
     /// The number of characters.
     chars: usize,
-    /// The number of new characters, if any line is new.
-    new_chars: Option<usize>,
+    novelty: Novelty,
     /// It differs from every earlier output, at least in a number.
     differs: bool,
-    /// It advances from the last output of the same call.
-    advances: bool,
+    /// How it differs from the last output of the same call.
+    trend: Trend,
+    /// The number of outputs of the same call that differed without advancing.
+    drifts: u8,
 }
 
 impl Output {
-    fn read(call: &Call<'_>, seen: &mut TurnHistory, parts: &Parts) -> Self {
-        let text = clean(call.output);
-        let chars = text.chars().count();
+    fn read(call: &Call<'_>, intent: Intent, seen: &mut TurnHistory, parts: &Parts) -> Self {
         if *parts == Parts::NONE {
-            return Output::plain(&text, chars, seen);
+            return Output::plain(call, seen);
         }
+        let text = clean(call.output);
+        let payload = if parts.masks {
+            payload(&text)
+        } else {
+            Payload {
+                text: text.as_ref().into(),
+                exit_code: None,
+            }
+        };
         let question = InputWords::from_call(call).filter(|_| parts.echoes);
-        let lines = lines::read(&text, question.as_ref(), parts);
+        let lines = lines::read(&payload.text, question.as_ref(), parts);
         let exact = lines::joined(&lines);
         let differs = seen.outputs.insert(output_key(1, &exact), ()).is_none();
-        let key = call_key(call);
-        let last = seen.calls.get(key);
-        let now = LastOutput::next(last, &exact);
-        seen.calls.insert(key, now);
-        let new_chars = if parts.lines {
+        let identity = identity(call, intent == Intent::Act);
+        let last = seen.calls.get(identity.call);
+        let (mut now, trend) = match last {
+            Some(last) => last.next(&exact),
+            None => (LastOutput::first(&exact), Trend::None),
+        };
+        let novelty = if parts.lines {
             if parts.echoes {
                 lines::add_known(input_texts(call.input), &mut seen.lines, parts);
             }
-            lines::new_chars(&lines, &mut seen.lines)
+            lines::record(&lines, &mut seen.lines)
         } else {
-            Output::plain(&text, chars, seen).new_chars
+            Output::plain(call, seen).novelty
         };
+        if last.is_some() && differs && novelty.chars.is_none() && trend != Trend::Advances {
+            now.drifts = now.drifts.saturating_add(1);
+        }
+        seen.calls.insert(identity.call, now);
+        let mut outcome = outcome(call, &payload, parts.refusals);
+        if parts.refusals && is_shared(call, intent, &exact, seen) && outcome == Outcome::Answer {
+            outcome = Outcome::Refused;
+        }
         Output {
             repeated: last.is_some(),
-            chars,
-            new_chars,
+            affirms: affirms(&payload.text),
+            asks_more: asks_more(call, seen),
+            words_added: words_added(&identity, seen).filter(|_| intent == Intent::Act),
+            says_more: outcome.is_negative() && says_more(call, &payload, seen),
+            outcome,
+            chars: payload.text.chars().count(),
+            novelty,
             differs,
-            advances: last.is_some_and(|last| now.advanced_from(last, &exact)),
+            trend,
+            drifts: now.drifts,
         }
     }
 
     /// The plain rule: an output is new if it differs in more than its numbers.
-    fn plain(text: &str, chars: usize, seen: &mut TurnHistory) -> Self {
-        let whole = output_key(2, &without_numbers(text));
+    fn plain(call: &Call<'_>, seen: &mut TurnHistory) -> Self {
+        let text = clean(call.output);
+        let chars = text.chars().count();
+        let whole = output_key(2, &without_numbers(&text));
+        let is_new = seen.outputs.insert(whole, ()).is_none();
         Output {
             repeated: false,
+            affirms: false,
+            asks_more: true,
+            words_added: None,
+            says_more: true,
+            outcome: match call.ok {
+                Some(false) => Outcome::Failed,
+                Some(true) | None => Outcome::Answer,
+            },
             chars,
-            new_chars: seen.outputs.insert(whole, ()).is_none().then_some(chars),
+            novelty: Novelty {
+                chars: is_new.then_some(chars),
+                detail: is_new,
+            },
             differs: false,
-            advances: false,
+            trend: Trend::None,
+            drifts: 0,
         }
     }
 
@@ -145,12 +224,83 @@ impl Output {
     fn idle_reason(&self, min_chars: usize) -> IdleReason {
         if self.chars == 0 {
             IdleReason::Empty
-        } else if self.new_chars.is_some() || self.chars < min_chars {
+        } else if self.novelty.chars.is_some() || self.chars < min_chars {
             IdleReason::Short
         } else {
             IdleReason::Seen
         }
     }
+}
+
+/// Whether another tool that does not act gave the same short output. An output that does not
+/// depend on the tool is not an answer.
+fn is_shared(call: &Call<'_>, intent: Intent, output: &str, seen: &mut TurnHistory) -> bool {
+    let acts = !matches!(intent, Intent::Read | Intent::Other);
+    if output.len() > MAX_SHARED || !output.contains(char::is_alphabetic) {
+        return false;
+    }
+    let text = output_key(4, output);
+    let by_tool = output_key(5, &format!("{}\n{output}", call.tool));
+    let by_two = output_key(6, output);
+    let is_known = seen.outputs.get(text).is_some();
+    let is_known_here = seen.outputs.get(by_tool).is_some();
+    if !acts {
+        seen.outputs.insert(text, ());
+        seen.outputs.insert(by_tool, ());
+        if is_known && !is_known_here {
+            seen.outputs.insert(by_two, ());
+        }
+    }
+    (is_known && !is_known_here) || seen.outputs.get(by_two).is_some()
+}
+
+/// The number of new words in the texts of a call, if an earlier call had the same target. Stores
+/// target and words.
+fn words_added(identity: &Identity, seen: &mut TurnHistory) -> Option<usize> {
+    let target = identity.target? ^ 3_u64.rotate_right(8);
+    let is_new = |word: &&u32| seen.lines.insert(**word, ()).is_none();
+    let new_words = identity.words.iter().filter(is_new).count();
+    seen.outputs.insert(target, ()).map(|()| new_words)
+}
+
+/// Whether a command line has a new word apart from options. Stores its words. The input of another
+/// tool has no options.
+fn asks_more(call: &Call<'_>, seen: &mut TurnHistory) -> bool {
+    let Some(line) = command_line(call) else {
+        return true;
+    };
+    let end = line.floor_char_boundary(MAX_INPUT.min(line.len()));
+    let words = line.get(..end).unwrap_or_default().split_whitespace();
+    let words = words.filter(|word| !word.starts_with('-'));
+    let mut asks_more = false;
+    for word in words.flat_map(split_words) {
+        let word = key(&format!("\u{4}{word}"));
+        asks_more |= seen.lines.insert(word, ()).is_none();
+    }
+    asks_more
+}
+
+/// Whether an error has a new word. Stores its words.
+fn says_more(call: &Call<'_>, payload: &Payload<'_>, seen: &mut TurnHistory) -> bool {
+    let end = payload
+        .text
+        .floor_char_boundary(MAX_ERROR.min(payload.text.len()));
+    let text = payload.text.get(..end).unwrap_or_default();
+    let input: Vec<&str> = input_texts(call.input).collect();
+    let input = input.join("\n").to_lowercase();
+    let mut says_more = false;
+    for word in split_words(text) {
+        if !word.contains(char::is_alphabetic) {
+            continue;
+        }
+        let known = key(&format!("\u{3}{word}"));
+        // Known words need no search of the input.
+        if seen.lines.get(known).is_none() && !input.contains(&word) {
+            seen.lines.insert(known, ());
+            says_more = true;
+        }
+    }
+    says_more
 }
 
 fn score(
@@ -163,37 +313,76 @@ fn score(
 ) -> Score {
     let parts = policy.rule.parts();
     let min_chars = policy.min_info_gain_length;
-    if call.ok == Some(false) {
-        return match (parts.errors, output.new_chars) {
-            (true, Some(_)) => Score::Progress(Progress::NewError { call: index }),
-            (true, None) => Score::Idle(IdleReason::SameError),
-            (false, _) => Score::Idle(IdleReason::Failed),
-        };
+    let not_reported = parts.answers && call.output == OUTPUT_NOT_REPORTED;
+    let negative = match output.outcome {
+        Outcome::Failed if !parts.errors => return Score::Idle(IdleReason::Failed),
+        Outcome::Nothing => Some(IdleReason::NotFound),
+        Outcome::Failed => Some(IdleReason::SameError),
+        Outcome::Refused => Some(IdleReason::Refused),
+        Outcome::Silent | Outcome::Answer => None,
+    };
+    let is_new_error = output.outcome != Outcome::Nothing && output.says_more;
+    if negative.is_some() && is_new_error && output.novelty.chars.is_some() {
+        return Score::Progress(Progress::NewError { call: index });
     }
-    let not_reported = parts.short_answers && call.output == OUTPUT_NOT_REPORTED;
-    if !not_reported && output.new_chars.is_some_and(|chars| chars >= min_chars) {
+    if output.repeated
+        && parts.polling
+        && let Some(score) = score_poll(index, intent, output)
+    {
+        return score;
+    }
+    if let Some(reason) = negative {
+        return Score::Idle(reason);
+    }
+    if !not_reported && output.novelty.chars.is_some_and(|chars| chars >= min_chars) {
         return Score::Progress(Progress::Learned { call: index });
-    }
-    if parts.edits && !output.repeated && is_edit(intent, external, output) {
-        return Score::Progress(Progress::Edited { call: index });
     }
     let reason = output.idle_reason(min_chars);
     if output.repeated {
-        let can_poll = matches!(intent, Intent::Read | Intent::Other);
-        return if !(output.differs && can_poll && parts.polling) {
-            Score::Idle(reason)
-        } else if output.new_chars.is_some() || output.advances {
-            Score::Progress(Progress::Advanced { call: index })
-        } else {
-            Score::HalfIdle(reason)
-        };
+        return Score::Idle(reason);
     }
-    if !parts.short_answers {
+    // The same recipient again: a message needs something to say.
+    match output
+        .words_added
+        .filter(|_| output.novelty.chars.is_none())
+    {
+        Some(0) => return Score::Idle(IdleReason::Repeated),
+        Some(1..MIN_WORDS_NEW) => return Score::Unknown(IdleReason::Repeated),
+        Some(_) | None => {}
+    }
+    if parts.edits && is_edit(intent, external, output) {
+        return Score::Progress(Progress::Edited { call: index });
+    }
+    if intent == Intent::Act {
+        return Score::Progress(Progress::Acted { call: index });
+    }
+    if !parts.answers {
         Score::Idle(reason)
     } else if not_reported {
         Score::Unknown(reason)
     } else {
-        score_short(intent, external, output, reason)
+        score_answer(index, intent, output, reason)
+    }
+}
+
+/// Judges a differing output of a repeated call. `None` if it does not differ.
+fn score_poll(index: usize, intent: Intent, output: &Output) -> Option<Score> {
+    let advanced = Score::Progress(Progress::Advanced { call: index });
+    let is_edit = matches!(intent, Intent::Edit);
+    if !output.differs || is_edit {
+        return None;
+    }
+    if output.novelty.chars.is_some() && !output.outcome.is_negative() {
+        return Some(advanced);
+    }
+    // The numbers in an acknowledgement, such as message ids, are not measurements.
+    if intent == Intent::Act {
+        return None;
+    }
+    match output.trend {
+        Trend::Advances => Some(advanced),
+        Trend::Moves if output.drifts <= MAX_DRIFTS => Some(advanced),
+        Trend::Moves | Trend::None => Some(Score::HalfIdle(IdleReason::Fluctuates)),
     }
 }
 
@@ -204,37 +393,40 @@ fn is_edit(intent: Intent, external: ExternalChange, output: &Output) -> bool {
         Intent::Edit => true,
         // Such commands usually print nothing; repeated output usually means failure.
         Intent::ShellWrite => {
-            external != ExternalChange::Unchanged
-                && (output.chars == 0 || output.new_chars.is_some())
+            external != ExternalChange::Unchanged && (output.chars == 0 || output.novelty.detail)
         }
-        Intent::Read | Intent::Other => false,
+        Intent::Read | Intent::Other | Intent::Act => false,
     }
 }
 
-/// Judges the short or empty output of a new call.
-fn score_short(
-    intent: Intent,
-    external: ExternalChange,
-    output: &Output,
-    reason: IdleReason,
-) -> Score {
-    match intent {
-        // A search without a match has no new output.
-        Intent::Read if output.chars == 0 || !output.differs => Score::Idle(reason),
-        Intent::Read => Score::HalfIdle(reason),
-        // A command without output may have had an effect outside the fingerprinted tree.
-        Intent::Other | Intent::ShellWrite | Intent::Edit
-            if output.chars == 0 && external == ExternalChange::Unknown =>
-        {
+/// Judges the short, empty or known output of a new call.
+fn score_answer(index: usize, intent: Intent, output: &Output, reason: IdleReason) -> Score {
+    let learned = Score::Progress(Progress::Learned { call: index });
+    let is_answer = output.chars <= MAX_ANSWER;
+    let is_run = intent == Intent::Other && output.affirms;
+    if output.outcome == Outcome::Silent {
+        // A search without a match has no new output. Another command without output may have had
+        // an effect outside the fingerprinted tree.
+        return if intent == Intent::Read {
+            Score::Idle(reason)
+        } else {
             Score::Unknown(reason)
-        }
-        Intent::Other | Intent::ShellWrite | Intent::Edit => Score::HalfIdle(reason),
+        };
     }
-}
-
-/// The hash of a call: tool and input.
-fn call_key(call: &Call<'_>) -> u64 {
-    hash(format!("{}\n{}", call.tool, call.input).as_bytes())
+    if output.novelty.detail {
+        return if is_answer {
+            learned
+        } else {
+            Score::HalfIdle(reason)
+        };
+    }
+    // The same answer, but to a question about something else. A page or a file that is shown again
+    // is not an answer.
+    if output.asks_more && (reason == IdleReason::Short || (is_answer && is_run)) {
+        learned
+    } else {
+        Score::Idle(reason)
+    }
 }
 
 /// The hash of an output, distinct for each kind of normalization.

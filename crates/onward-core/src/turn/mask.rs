@@ -34,8 +34,18 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const TEMPORARY: [&str; 4] = ["/tmp/", "/var/tmp/", "/var/folders/", "/private/"];
 
+/// The extent of masking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Everything that can vary between two outputs of the same call.
+    Variable,
+    /// Times and durations only: what is the same for two different calls. An address or a
+    /// measurement may be the answer to the question.
+    Times,
+}
+
 /// A line with variable content masked and whitespace normalized.
-pub(crate) fn masked(line: &str) -> String {
+pub(crate) fn masked(line: &str, extent: Extent) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     // Fast path: most lines contain nothing to mask.
     if !line.contains(|c: char| c.is_ascii_digit()) && !line.contains("/tmp") {
@@ -52,7 +62,7 @@ pub(crate) fn masked(line: &str) -> String {
         if process_row && trim_punctuation(word).starts_with(|c: char| c.is_ascii_digit()) {
             out.push('#');
         } else {
-            mask_word(word, before, next, &mut out);
+            mask_word(word, before, next, extent, &mut out);
         }
         before = word;
     }
@@ -66,7 +76,26 @@ fn is_process_row(words: &[&str]) -> bool {
     words.iter().any(terminal) && words.iter().any(|word| is_clock(word))
 }
 
-fn mask_word(word: &str, before: &str, next: &str, out: &mut String) {
+/// Punctuation that separates values in compact JSON and in queries.
+const SEPARATORS: [char; 7] = ['"', '{', '}', ',', '=', '&', ';'];
+
+/// Masks a word, or each value in a word of several values.
+fn mask_word(word: &str, before: &str, next: &str, extent: Extent, out: &mut String) {
+    if !trim_punctuation(word).contains(SEPARATORS) {
+        return mask_value(word, before, next, extent, out);
+    }
+    let mut name = before;
+    for part in word.split_inclusive(SEPARATORS) {
+        let value = part.trim_end_matches(SEPARATORS);
+        mask_value(value, name, "", extent, out);
+        out.push_str(part.get(value.len()..).unwrap_or_default());
+        if !trim_punctuation(value).is_empty() {
+            name = value;
+        }
+    }
+}
+
+fn mask_value(word: &str, before: &str, next: &str, extent: Extent, out: &mut String) {
     let core = trim_punctuation(word);
     let (lead, tail) = around(word, core);
     let kind = if core.is_empty() {
@@ -75,12 +104,12 @@ fn mask_word(word: &str, before: &str, next: &str, out: &mut String) {
         Some("<time>")
     } else if is_duration(core) || is_span(core, before, next) {
         Some("<span>")
+    } else if extent == Extent::Times {
+        None
     } else if is_address(core) {
         Some("<address>")
     } else if is_counted(core, before) {
         Some("<count>")
-    } else if is_measurement(core, tail) {
-        Some("<reading>")
     } else {
         None
     };
@@ -210,16 +239,6 @@ fn is_counted(core: &str, before: &str) -> bool {
         return false;
     }
     digits(core) || (label == "id" && core.chars().any(|c| c.is_ascii_digit()))
-}
-
-/// A decimal fraction: a load, a CPU share, a rate. Percentages are kept because they indicate
-/// progress, and so are versions, which have more than one dot or a letter.
-fn is_measurement(core: &str, tail: &str) -> bool {
-    let mut parts = core.split('.');
-    let whole = |part: Option<&str>| {
-        part.is_some_and(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()))
-    };
-    whole(parts.next()) && whole(parts.next()) && parts.next().is_none() && !tail.starts_with('%')
 }
 
 /// Masks the generated parts of a temporary path: those with a digit or the prefix `tmp`.

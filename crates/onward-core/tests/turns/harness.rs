@@ -2,7 +2,8 @@
 
 use onward_core::Timestamp;
 use onward_core::turn::{
-    Call, ExternalChange, Observation, Parts, Progress, ProgressDetector, Rule, TurnPolicy, Verdict,
+    Call, ExternalChange, Observation, Parts, Progress, ProgressDetector, Rule, TreeChange,
+    TurnPolicy, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 pub(crate) struct Step {
     calls: Vec<(String, Value, Option<bool>, String)>,
     external: ExternalChange,
+    tree: Option<TreeChange>,
     at: Option<Timestamp>,
     background: bool,
 }
@@ -20,6 +22,7 @@ pub(crate) fn tool(name: &str, input: Value, output: &str) -> Step {
     Step {
         calls: vec![(name.to_owned(), input, Some(true), output.to_owned())],
         external: ExternalChange::Unchanged,
+        tree: None,
         at: None,
         background: false,
     }
@@ -65,6 +68,13 @@ impl Step {
 
     pub(crate) fn changed(self) -> Self {
         self.external(ExternalChange::Changed)
+    }
+
+    /// The step changes the tree from one state to another.
+    pub(crate) fn tree(mut self, before: &str, after: &str) -> Self {
+        self.external = ExternalChange::compare(Some(&before), Some(&after));
+        self.tree = Some(TreeChange::new(before, after));
+        self
     }
 
     pub(crate) fn and(mut self, other: Step) -> Self {
@@ -134,6 +144,7 @@ impl Harness {
         self.detector.observe(&Observation {
             calls: &calls,
             external: step.external,
+            tree: step.tree,
             at: step.at,
             background: step.background,
         })

@@ -13,7 +13,7 @@ fn page(from: usize, to: usize) -> String {
 fn an_output_with_known_lines_is_judged_by_its_new_lines() {
     let mut harness = Harness::default();
     harness.observe(&read("a", &page(0, 20)));
-    assert_eq!(harness.idle_halves(&read("b", &page(3, 17))), Some(1));
+    assert_eq!(harness.idle_halves(&read("b", &page(3, 17))), Some(2));
     assert_eq!(harness.idle_halves(&read("b", &page(3, 17))), Some(2));
     let one_new = format!("{}{}", page(3, 17), sentence(99));
     assert!(harness.progress(&read("c", &one_new)).is_some());
@@ -67,7 +67,7 @@ fn searches_without_matches_are_idle() {
         Some(9)
     );
 
-    let mut off = Harness::with_parts(|parts| parts.echoes = false);
+    let mut off = Harness::with_parts(|parts| (parts.echoes, parts.refusals) = (false, false));
     assert_eq!(off.stalls_after(searches().take(20)), None);
 }
 
@@ -140,31 +140,150 @@ fn errors_that_differ_only_in_the_echoed_input_are_equal() {
 }
 
 #[test]
-fn short_outputs_of_new_calls_count_half() {
+fn short_answers_to_new_questions_are_progress() {
     let commands =
         || (0..20).map(|nth| shell(&format!("wc -l file{nth}"), &format!("{}", 7 * nth + 100)));
-    assert_eq!(Harness::default().stalls_after(commands()), Some(16));
+    assert_eq!(Harness::default().stalls_after(commands()), None);
 
-    let mut off = Harness::with_parts(|parts| parts.short_answers = false);
+    let mut off = Harness::with_parts(|parts| parts.answers = false);
     assert_eq!(off.stalls_after(commands()), Some(8));
 }
 
 #[test]
-fn a_repeated_short_output_counts_as_a_full_idle_step() {
+fn the_same_answer_is_progress_if_the_question_is_about_something_else() {
     let mut harness = Harness::default();
+    let learned = Some(Progress::Learned { call: 0 });
+    for (command, progress) in [
+        ("pytest -q", learned),
+        ("pytest -q tests", learned),
+        ("pytest --verbose tests", None),
+        ("pytest -x --no-header", None),
+        ("pytest -q moon", learned),
+    ] {
+        assert_eq!(
+            harness.progress(&shell(command, "40 passed")),
+            progress,
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn a_different_answer_is_progress_even_if_it_is_an_address() {
+    let mut harness = Harness::default();
+    for nth in 0..12_u64 {
+        let commit = format!("{:040x}", (nth + 7) * 0x9e37_79b9_7f4a);
+        let step = shell(&format!("git rev-parse branch-{nth}"), &commit);
+        assert!(harness.progress(&step).is_some(), "{commit}");
+    }
+}
+
+#[test]
+fn actions_with_equal_acknowledgements_are_progress() {
+    let mut harness = Harness::default();
+    for nth in 0..20 {
+        for step in [
+            tool(
+                "TaskUpdate",
+                json!({ "taskId": nth, "status": "completed" }),
+                "Updated",
+            ),
+            tool(
+                "mcp__onward__modify_plan",
+                json!({ "step": nth }),
+                "{\"ok\": true}",
+            ),
+            shell(
+                &format!("psql -c \"update a set b = 1 where id = {nth}\""),
+                "UPDATE 1",
+            ),
+            shell(&format!("ssh host{nth} 'sudo systemctl restart web'"), ""),
+            tool(
+                "browser_click",
+                json!({ "ref": format!("e{nth}") }),
+                "Clicked",
+            ),
+        ] {
+            assert_ne!(harness.idle_halves(&step), Some(2), "{step:?}");
+        }
+        // The same action again is not exempt.
+        let again = tool(
+            "TaskUpdate",
+            json!({ "taskId": 0, "status": "completed" }),
+            "Updated",
+        );
+        assert_eq!(harness.idle_halves(&again), Some(2));
+    }
+    let mut off = Harness::with_parts(|parts| (parts.actions, parts.answers) = (false, false));
+    let update = |nth: usize| tool("TaskUpdate", json!({ "taskId": nth }), "Updated");
+    assert_eq!(off.stalls_after((0..20).map(update)), Some(8));
+}
+
+#[test]
+fn a_message_to_the_same_recipient_needs_something_to_say() {
+    let send = |text: &str| tool("SendMessage", json!({ "to": "b", "text": text }), "Sent.");
+    let mut harness = Harness::default();
+    harness.observe(&send("What is the status of task 2?"));
     assert_eq!(
-        harness.idle_halves(&shell("test -f a.txt; echo $?", "1")),
-        Some(1)
+        harness.idle_halves(&send("Is that the status of task 2?")),
+        Some(0)
     );
     assert_eq!(
-        harness.idle_halves(&shell("test -f b.txt; echo $?", "1")),
+        harness.idle_halves(&send("What is that task status?")),
         Some(2)
+    );
+    let other = send("Please add a test for leap years to the importer before you finish.");
+    assert!(harness.progress(&other).is_some());
+}
+
+#[test]
+fn refusals_in_plain_text_are_a_loop() {
+    let refusals = [
+        "BLOCKED: reading is disabled in this directory",
+        "Please provide exactly one action.",
+    ];
+    let steps = |flag: Option<bool>| {
+        (0..20).map(move |nth| {
+            let name = ["Bash", "Read", "Grep"][nth % 3];
+            let step = tool(
+                name,
+                json!({ "what": format!("x{nth}") }),
+                refusals[nth % 2],
+            );
+            if flag.is_none() {
+                step.unflagged()
+            } else {
+                step
+            }
+        })
+    };
+    assert_eq!(Harness::default().stalls_after(steps(None)), Some(10));
+    assert_eq!(Harness::default().stalls_after(steps(Some(true))), Some(10));
+    let mut off = Harness::with_parts(|parts| parts.refusals = false);
+    assert_ne!(off.stalls_after(steps(None)), Some(10));
+}
+
+#[test]
+fn the_same_output_of_different_tools_is_not_an_answer() {
+    let steps = (0..20).map(|nth| {
+        let name = ["Bash", "Read", "Grep"][nth % 3];
+        tool(
+            name,
+            json!({ "what": format!("x{nth}") }),
+            "Zugriff verweigert",
+        )
+    });
+    assert!(
+        Harness::default()
+            .stalls_after(steps)
+            .is_some_and(|steps| steps <= 12)
     );
 }
 
 #[test]
-fn an_empty_search_result_counts_as_a_full_idle_step() {
+fn the_second_empty_search_result_counts_as_a_full_idle_step() {
     let mut harness = Harness::default();
+    assert_eq!(harness.idle_halves(&shell("rg omega src", "")), Some(0));
     for command in [
         "grep -rn alpha src",
         "find / -name beta 2>/dev/null",
@@ -184,18 +303,18 @@ fn an_empty_search_result_counts_as_a_full_idle_step() {
 
 #[test]
 fn a_new_command_without_output_does_not_count_as_idle() {
-    let send = |nth: usize| shell(&format!("tmux send-keys -t main 'key {nth}' Enter"), "");
+    let send = |nth: usize| shell(&format!("./ring --bell {nth}"), "");
     let unknown = |step: Step| step.external(ExternalChange::Unknown);
     // The effect is unknown: the step neither counts nor resets.
     let mut harness = Harness::default();
     harness.observe(&shell("true", ""));
     assert_eq!(harness.idle_halves(&unknown(send(1))), Some(0));
     // Nothing changed here, but the command may have had an effect elsewhere.
-    assert_eq!(harness.idle_halves(&send(2)), Some(1));
+    assert_eq!(harness.idle_halves(&send(2)), Some(0));
     // The same command again is a loop.
     assert_eq!(harness.idle_halves(&unknown(send(1))), Some(2));
 
-    let mut off = Harness::with_parts(|parts| parts.short_answers = false);
+    let mut off = Harness::with_parts(|parts| parts.answers = false);
     assert_eq!(off.idle_halves(&unknown(send(1))), Some(2));
 }
 
@@ -213,7 +332,7 @@ fn an_unreported_output_counts_only_for_a_repeated_call() {
         Some(2)
     );
 
-    let mut off = Harness::with_parts(|parts| parts.short_answers = false);
+    let mut off = Harness::with_parts(|parts| parts.answers = false);
     off.observe(&read("a", OUTPUT_NOT_REPORTED));
     assert_eq!(off.idle_halves(&read("b", OUTPUT_NOT_REPORTED)), Some(2));
 }

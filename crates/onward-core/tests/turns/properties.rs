@@ -1,6 +1,8 @@
 //! Properties for arbitrary turns: no panics, deterministic verdicts, an idle count that decreases
 //! only with progress, and a state that can be stored and restored.
 
+use std::time::Duration;
+
 use onward_core::turn::{ExternalChange, Parts, ProgressDetector, Rule, TurnPolicy, Verdict};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -11,7 +13,7 @@ use crate::harness::{Harness, Step, answer, shell, tool};
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => prop::sample::select(vec![
-            "", "true", "echo ok", "ls -la src", "echo $(date) > a &", "cat <<'E'\nrm x\nE\n",
+            "", "true", "echo ok", "sleep 60", "ls -la src", "echo $(date) > a &", "cat <<'E'\nrm x\nE\n",
             "error: no such file `a`", "No matches found for \"a\"", "45% of 12 files, 3/4, 7 of 9",
             "Tue Nov  4 11:00:00 UTC 2025 pid 4711 0x7f /tmp/tmpa1/b 1m20s #3",
             "\u{1b}[31mred\u{1b}", "\u{1b}]0;never ended", "'\"`\\", "a\r\nb\rc", "≥ 60 ünïcödé …",
@@ -82,27 +84,33 @@ fn steps() -> impl Strategy<Value = Step> {
 }
 
 fn policies() -> impl Strategy<Value = TurnPolicy> {
-    let parts = any::<[bool; 9]>().prop_map(
+    let parts = any::<[bool; 12]>().prop_map(
         |[
             lines,
             masks,
             echoes,
             errors,
+            refusals,
             no_ops,
             polling,
+            waiting,
             edits,
+            actions,
             repeats,
-            short_answers,
+            answers,
         ]| Parts {
             lines,
             masks,
             echoes,
             errors,
+            refusals,
             no_ops,
             polling,
+            waiting,
             edits,
+            actions,
             repeats,
-            short_answers,
+            answers,
         },
     );
     let rule = prop_oneof![
@@ -114,10 +122,12 @@ fn policies() -> impl Strategy<Value = TurnPolicy> {
         prop_oneof![0_u32..9, Just(u32::MAX)],
         prop_oneof![0_usize..90, Just(usize::MAX)],
     );
-    (rule, thresholds).prop_map(
-        |(rule, (stall_threshold, min_info_gain_length))| TurnPolicy {
+    let stall_wait = prop::sample::select(vec![0, 60, 1_800]).prop_map(Duration::from_secs);
+    (rule, thresholds, stall_wait).prop_map(
+        |(rule, (stall_threshold, min_info_gain_length), stall_wait)| TurnPolicy {
             stall_threshold,
             min_info_gain_length,
+            stall_wait,
             rule,
         },
     )
@@ -142,11 +152,11 @@ proptest! {
                 Verdict::Progress { .. } | Verdict::Ended => prop_assert_eq!(now, 0),
                 Verdict::Idle { steps, .. } => {
                     prop_assert!(steps == now && now < threshold);
-                    prop_assert!((before..=before + 1).contains(&now));
+                    prop_assert!(now >= before);
                 }
                 Verdict::Stalled { steps, evidence } => {
                     prop_assert!(steps == now && now >= threshold);
-                    prop_assert!((before..=before + 1).contains(&now));
+                    prop_assert!(now >= before);
                     prop_assert!(!evidence.is_empty() && evidence.len() <= 16);
                 }
                 Verdict::Unjudged { steps } => prop_assert!(steps == before && now == before),

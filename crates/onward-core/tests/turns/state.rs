@@ -29,7 +29,7 @@ fn the_evidence_lists_idle_calls_with_their_reasons() {
     harness.observe(&shell("true", "Command executed successfully."));
     harness.observe(&shell("make", "error: no rule").failed());
     harness.observe(&shell("make", "error: no rule").failed());
-    let batch = shell("grep -n x y", "").and(shell("git branch --show-current", "main"));
+    let batch = shell("grep -n x y", "").and(shell("find . -name q", ""));
     harness.observe(&batch);
     let Verdict::Stalled { steps, evidence } = (0..7)
         .map(|_| harness.observe(&shell("make", "error: no rule").failed()))
@@ -50,7 +50,7 @@ fn the_evidence_lists_idle_calls_with_their_reasons() {
         [
             (5, "make", IdleReason::SameError),
             (6, "grep -n x y", IdleReason::Empty),
-            (6, "git branch --show-current", IdleReason::Short),
+            (6, "find . -name q", IdleReason::Empty),
             (7, "make", IdleReason::SameError),
         ]
     );

@@ -23,7 +23,7 @@ fn poll_task(task: &str, status: &str) -> Step {
 }
 
 fn sleep() -> Step {
-    shell("sleep 5", "")
+    shell("sleep 2", "")
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn waiting_for_a_task_is_measured_in_time() {
     // A no-op is not waiting, even if a task is running.
     assert_eq!(harness.idle_halves(&shell("true", "").at(66)), Some(2));
 
-    let mut off = Harness::with_parts(|parts| parts.polling = false);
+    let mut off = Harness::with_parts(|parts| parts.waiting = false);
     off.observe(&start("make", "b1").at(0));
     assert_eq!(off.idle_halves(&sleep().at(5)), Some(2));
 }

@@ -37,14 +37,24 @@ pub enum Fingerprint {
     Value(String),
 }
 
+/// The calls that a hook reports together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepReport {
+    /// All calls of one model response.
+    Batch,
+    /// One call of an agent that reports each call separately.
+    Call,
+    /// One call of an agent that usually reports the batch as well.
+    CallOfBatch,
+}
+
 /// A step reported by a hook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedStep {
     /// The step's tool calls.
     pub calls: Vec<ObservedCall>,
-    /// Whether `calls` are all calls of one model response. If false, the agent reports each call
-    /// separately.
-    pub is_batch: bool,
+    /// What `calls` are.
+    pub report: StepReport,
     /// Fingerprint of the external state after the step.
     pub fingerprint: Fingerprint,
     /// Plans that the calls refer to.

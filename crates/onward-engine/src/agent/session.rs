@@ -19,7 +19,7 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 
-pub use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep};
+pub use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport};
 pub use admission::Admission;
 pub use snapshot::SessionSnapshot;
 pub use turns::{SessionStart, StepMessages};

@@ -17,7 +17,7 @@ use onward_core::{Code, PlanId, Role, StepId, StepType, Timestamp};
 use onward_engine::feedback::NewFeedback;
 use onward_engine::list::PlanQuery;
 use onward_engine::search::SearchRequest;
-use onward_engine::session::{Fingerprint, HookSource, ObservedStep};
+use onward_engine::session::{Fingerprint, HookSource, ObservedStep, StepReport};
 use onward_engine::skill::SkillQuery;
 use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
 use onward_engine::tool_calls::{Approval, CallRef, Change, InitialState, NewCall};
@@ -125,7 +125,7 @@ fn source() -> HookSource {
 fn empty_step() -> ObservedStep {
     ObservedStep {
         calls: Vec::new(),
-        is_batch: true,
+        report: StepReport::Batch,
         fingerprint: Fingerprint::Unavailable,
         plans: Vec::new(),
         claims: Vec::new(),

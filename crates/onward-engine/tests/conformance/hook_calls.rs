@@ -6,7 +6,7 @@ use std::time::Duration;
 use onward_core::call::{CallStatus, Cause, Limit, message};
 use onward_core::turn::LoopControl;
 use onward_core::turn::escalation::ToolGate;
-use onward_engine::session::{Fingerprint, HookSource, ObservedCall, ObservedStep};
+use onward_engine::session::{Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport};
 use onward_engine::tool_calls::{Approval, CallRef, InitialState, NewCall};
 use serde_json::{Value, json};
 
@@ -52,7 +52,11 @@ impl Harness {
     async fn report_results(&self, calls: Vec<ObservedCall>, whole: bool) {
         let step = ObservedStep {
             calls,
-            is_batch: whole,
+            report: if whole {
+                StepReport::Batch
+            } else {
+                StepReport::Call
+            },
             fingerprint: Fingerprint::Unavailable,
             plans: Vec::new(),
             claims: Vec::new(),

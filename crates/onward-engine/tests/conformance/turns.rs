@@ -152,7 +152,7 @@ async fn stores_a_step_as_its_caller_judged_it(harness: &Harness) {
     let mut judged = None;
     for _ in 0..5 {
         let now = harness.engine.now();
-        judged = Some(judge.observe(&[repeated.as_call()], ExternalChange::Unknown, now));
+        judged = Some(judge.observe(&[repeated.as_call()], ExternalChange::Unknown, None, now));
     }
     let recorded = ObservedStep {
         judged: judged.clone(),

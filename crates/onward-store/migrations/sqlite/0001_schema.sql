@@ -432,7 +432,7 @@ CREATE TABLE turn_steps (
     idle_steps integer NOT NULL CHECK (idle_steps >= 0),
     calls text NOT NULL,
     PRIMARY KEY (tenant_id, session_id, agent_id, turn, step),
-    CHECK (why IS NULL OR verdict = 'progress')
+    CHECK (why IS NULL OR verdict <> 'unjudged')
 );
 
 -- Plans that were worked on from a directory, so that the next session there can resume them.

@@ -4,15 +4,17 @@
 //! thousands of them. Previews are stored without secrets. A text of another version, or one that
 //! is longer than any state, is [`Undecodable`]; then the caller starts with a fresh state.
 
+use std::time::Duration;
+
 use onward_core::Timestamp;
 use onward_core::secret::mask;
-use onward_core::turn::{Evidence, IdleReason, State};
+use onward_core::turn::{Evidence, IdleReason, LastOutput, State};
 use serde::{Deserialize, Serialize};
 
 use super::scalar::{Text, optional};
 use super::{Undecodable, json};
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// More than the largest state needs.
 const LONGEST: usize = 256 * 1024;
@@ -27,12 +29,17 @@ struct StateJson {
     evidence: Vec<EvidenceJson>,
     idle_halves: u32,
     lines: String,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    observed_at: Option<Text<Timestamp>>,
     outputs: String,
     step: u32,
-    // A state written before tasks were supported has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tasks: Vec<TaskJson>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    trees: String,
     version: u32,
+    #[serde(default)]
+    waited_ms: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,10 +57,16 @@ struct EvidenceJson {
 enum IdleReasonJson {
     Failed,
     SameError,
+    Refused,
+    NotFound,
     NoOp,
     Empty,
     Short,
     Seen,
+    Repeated,
+    Fluctuates,
+    Waits,
+    Reverted,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,9 +84,14 @@ pub fn encode_turn(state: &State) -> String {
         step: *step,
         task: digits([(*task, 16)]),
     });
-    let calls = state.calls.iter().flat_map(|(call, done, (head, tail))| {
-        let lines = [(u64::from(*head), 8), (u64::from(*tail), 8)];
-        [(*call, 16), (*done, 16)].into_iter().chain(lines)
+    let calls = state.calls.iter().flat_map(|(call, last)| {
+        let [first, second, third] = last.numbers;
+        let words = [last.done, last.ends.0, last.ends.1, first, second, third];
+        let counts = [last.moves, last.drifts].map(|count| (u64::from(count), 2));
+        [(*call, 16)]
+            .into_iter()
+            .chain(words.map(|word| (u64::from(word), 8)))
+            .chain(counts)
     });
     json::write(&StateJson {
         calls: digits(calls),
@@ -81,10 +99,13 @@ pub fn encode_turn(state: &State) -> String {
         evidence: state.evidence.iter().map(EvidenceJson::from).collect(),
         idle_halves: state.idle_halves,
         lines: digits(state.lines.iter().map(|line| (u64::from(*line), 8))),
+        observed_at: state.observed_at.map(Text),
         outputs: digits(state.outputs.iter().map(|output| (*output, 16))),
         step: state.step,
         tasks: tasks.collect(),
+        trees: digits(state.trees.iter().map(|tree| (*tree, 16))),
         version: VERSION,
+        waited_ms: u64::try_from(state.waited.as_millis()).unwrap_or(u64::MAX),
     })
 }
 
@@ -100,7 +121,7 @@ pub fn decode_turn(text: &str) -> Result<State, Undecodable> {
         return Err(Undecodable::new("", why));
     }
     let lines = numbers("lines", &state.lines, &[8])?;
-    let calls = numbers("calls", &state.calls, &[16, 16, 8, 8])?;
+    let calls = numbers("calls", &state.calls, &CALL_WIDTHS)?;
     let tasks = state.tasks.into_iter().enumerate().map(|(index, json)| {
         let path = format!("tasks[{index}].task");
         match numbers(&path, &json.task, &[16])?[..] {
@@ -111,15 +132,33 @@ pub fn decode_turn(text: &str) -> Result<State, Undecodable> {
     Ok(State {
         step: state.step,
         idle_halves: state.idle_halves,
+        waited: Duration::from_millis(state.waited_ms),
         counted_at: state.counted_at.map(|at| at.0),
+        observed_at: state.observed_at.map(|at| at.0),
         lines: lines.into_iter().map(narrow).collect(),
         outputs: numbers("outputs", &state.outputs, &[16])?,
-        calls: (calls.chunks_exact(4))
-            .map(|call| (call[0], call[1], (narrow(call[2]), narrow(call[3]))))
-            .collect(),
+        calls: calls.chunks_exact(CALL_WIDTHS.len()).map(call).collect(),
         tasks: tasks.collect::<Result<_, _>>()?,
+        trees: numbers("trees", &state.trees, &[16])?,
         evidence: state.evidence.into_iter().map(Evidence::from).collect(),
     })
+}
+
+/// The digits of a call: its hash, its reported progress, the ends of its output, three numbers,
+/// their moves, and its drifts.
+const CALL_WIDTHS: [usize; 9] = [16, 8, 8, 8, 8, 8, 8, 2, 2];
+
+fn call(numbers: &[u64]) -> (u64, LastOutput) {
+    let at = |place: usize| numbers.get(place).copied().unwrap_or_default();
+    let byte = |place: usize| u8::try_from(at(place)).unwrap_or(u8::MAX);
+    let last = LastOutput {
+        done: narrow(at(1)),
+        ends: (narrow(at(2)), narrow(at(3))),
+        numbers: [narrow(at(4)), narrow(at(5)), narrow(at(6))],
+        moves: byte(7),
+        drifts: byte(8),
+    };
+    (at(0), last)
 }
 
 impl From<&Evidence> for EvidenceJson {

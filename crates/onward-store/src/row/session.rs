@@ -2,7 +2,7 @@
 
 use onward_core::id::ClaimToken;
 use onward_core::turn::escalation::{EscalationState, TextOnlyReason};
-use onward_core::turn::{Judgement, State, TurnEnd};
+use onward_core::turn::{IdleReason, Judgement, State, TurnEnd};
 use onward_core::{StepId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -84,7 +84,7 @@ pub struct TurnStep {
     pub at: Timestamp,
     /// Verdict.
     pub judgement: Judgement,
-    /// The reason why the step counted as progress, if it did.
+    /// The reason of the verdict.
     pub why: Option<String>,
     /// Consecutive idle steps, including this one.
     pub idle_steps: u32,
@@ -103,6 +103,8 @@ pub struct CallLine {
     pub ok: Option<bool>,
     /// Beginning of the output.
     pub output: String,
+    /// Why it did not count as progress, in an idle step.
+    pub idle: Option<IdleReason>,
 }
 
 /// Detector state of an agent or subagent, stored between two hooks.
@@ -303,6 +305,8 @@ pub(crate) fn step(row: Row) -> Result<TurnStep, Error> {
 /// Mirror of a call. Keys are in alphabetical order.
 #[derive(Serialize, Deserialize)]
 struct CallLineJson<T> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idle: Option<T>,
     input: T,
     ok: Option<bool>,
     output: T,
@@ -316,6 +320,8 @@ impl From<CallLineJson<String>> for CallLine {
             input: json.input,
             ok: json.ok,
             output: json.output,
+            // A reason of another version is dropped.
+            idle: json.idle.and_then(|reason| reason.parse().ok()),
         }
     }
 }
@@ -323,6 +329,7 @@ impl From<CallLineJson<String>> for CallLine {
 /// The calls of a step as they are stored.
 pub(crate) fn of_calls(calls: &[CallLine]) -> String {
     let lines = calls.iter().map(|call| CallLineJson {
+        idle: call.idle.map(IdleReason::as_str),
         input: call.input.as_str(),
         ok: call.ok,
         output: &call.output,

@@ -163,7 +163,12 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
         let Database { engine, caller, .. } = database;
         let timeouts = cx.config.calls.timeouts_with_environment();
         let engine = engine.with_call_timeouts(timeouts);
-        let handled = hooks::handle(agent, &event, &engine, &caller, control).await;
+        let file = match &cx.config.database {
+            Address::File(path) => Some(path.clone()),
+            Address::Server(_) => None,
+        };
+        let handled =
+            hooks::handle(agent, &event, &engine, &caller, control, file.as_deref()).await;
         let pending = engine.checkpoint_size();
         if pending > checkpoint_limit(&event.kind) {
             // If it fails, the next hook tries again.

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use onward_core::Role;
 use onward_core::call::TimeoutRule;
 use onward_core::finding;
-use onward_core::turn::OnStall;
+use onward_core::turn::{OnStall, OnTextLoop, Parts};
 use onward_engine::Sync;
 
 use super::kind::Kind::{self, *};
@@ -86,6 +86,8 @@ const COUNT: Kind = Number(0, 100_000);
 const SECONDS: Kind = Number(1, 600);
 const MILLISECONDS: Kind = Number(1, u32::MAX);
 const ON_STALL: Kind = Choice(|| OnStall::ALL.map(OnStall::as_str).to_vec());
+const ON_TEXT_LOOP: Kind = Choice(|| OnTextLoop::ALL.map(OnTextLoop::as_str).to_vec());
+const PART: Kind = Choice(|| Parts::SWITCHES.map(|(name, _)| name).to_vec());
 const PROGRESS_RULE: Kind = Choice(|| vec!["default", "plain"]);
 const SYNC: Kind = Choice(|| Sync::ALL.map(Sync::as_str).to_vec());
 const PROVIDER: Kind = Choice(|| vec!["openai", "anthropic"]);
@@ -120,6 +122,13 @@ tables! {
         #[serde(deserialize_with = "from_str")]
         on_stall: OnStall = key(ON_STALL, Fixed("text_only"), Project, "strongest reaction to a loop");
         progress_rule: ProgressRule = key(PROGRESS_RULE, Fixed("default"), Project, "rule that detects progress");
+        progress_without: Vec<String> = key(List(&PART), Fixed(""), Project,
+            "parts of the default rule to switch off");
+        stall_wait_minutes: u32 = key(Number(1, 10_000), Fixed("30"), Project,
+            "waiting without a change that counts as stuck");
+        #[serde(deserialize_with = "from_str")]
+        on_text_loop: OnTextLoop = key(ON_TEXT_LOOP, Fixed("warn"), Project,
+            "reaction to a text that repeats itself");
     }
     Calls("calls.", "timeouts of tool calls; see docs/calls.md", None) {
         default_timeout_ms: u64 = key(MILLISECONDS, Fixed("120000"), Project,

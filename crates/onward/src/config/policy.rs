@@ -53,14 +53,25 @@ impl LoopControl {
             turn: TurnPolicy {
                 stall_threshold: self.progress_stall_threshold,
                 min_info_gain_length: self.progress_min_info_gain_length,
+                stall_wait: Duration::from_secs(60 * u64::from(self.stall_wait_minutes)),
                 rule: match self.progress_rule {
-                    ProgressRule::Default => Rule::Default(Parts::ALL),
+                    ProgressRule::Default => Rule::Default(self.parts()),
                     ProgressRule::Plain => Rule::Plain,
                 },
             },
             max_steps: self.max_steps_per_turn,
             on_stall: self.on_stall,
+            on_text_loop: self.on_text_loop,
         }
+    }
+
+    /// The parts of the rule that are not switched off. The names were validated.
+    fn parts(&self) -> Parts {
+        let mut parts = Parts::ALL;
+        for name in &self.progress_without {
+            parts.switch_off(name);
+        }
+        parts
     }
 }
 

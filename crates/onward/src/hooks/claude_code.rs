@@ -111,6 +111,8 @@ pub(super) fn render(event: &Event, reply: &Reply) -> Option<String> {
             let mut output = denied(&event.name, reason);
             output["continue"] = false.into();
             output["stopReason"] = to_user.as_str().into();
+            // Headless runs print messages, and not the reason of a stop.
+            output["systemMessage"] = to_user.as_str().into();
             output
         }
     };

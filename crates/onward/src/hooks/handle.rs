@@ -4,7 +4,7 @@ use std::path::Path;
 
 use onward_core::turn::escalation::ToolGate;
 use onward_core::turn::{LoopControl, OnStall};
-use onward_engine::session::{Admission, Fingerprint, ObservedCall, ObservedStep};
+use onward_engine::session::{Admission, Fingerprint, ObservedCall, ObservedStep, StepReport};
 use onward_engine::{CallRecord, Caller, Engine, Error, Sheet, machine};
 
 use super::{Agent, Event, EventKind, Reply, payload};
@@ -34,6 +34,7 @@ pub(crate) async fn handle(
     engine: &Engine,
     caller: &Caller,
     control: LoopControl,
+    database: Option<&Path>,
 ) -> Result<Handled, Error> {
     let source = event.source.clone();
     match &event.kind {
@@ -44,7 +45,7 @@ pub(crate) async fn handle(
             Ok(opening(&session.interrupted, session.plan.as_ref()).into())
         }
         EventKind::TurnStarted => {
-            let tree = fingerprint(event, control);
+            let tree = fingerprint(event, control, database);
             let first = engine
                 .begin_turn(caller, source.clone(), tree, control)
                 .await?
@@ -60,7 +61,7 @@ pub(crate) async fn handle(
             Ok(opening(&interrupted, None).into())
         }
         EventKind::TaskMessage { ended } => {
-            let (tree, ended) = (fingerprint(event, control), ended.clone());
+            let (tree, ended) = (fingerprint(event, control, database), ended.clone());
             engine
                 .record_task_message(caller, source, ended, tree, control)
                 .await?;
@@ -89,7 +90,13 @@ pub(crate) async fn handle(
             Ok(Reply::Nothing.into())
         }
         EventKind::ToolResults { calls, is_batch } => {
-            step(event, calls, *is_batch, engine, caller, control).await
+            let tree = fingerprint(event, control, database);
+            let report = match (*is_batch, agent) {
+                (true, _) => StepReport::Batch,
+                (false, Agent::ClaudeCode) => StepReport::CallOfBatch,
+                (false, _) => StepReport::Call,
+            };
+            step(event, calls, report, tree, engine, caller, control).await
         }
         EventKind::TurnEnded => {
             let tools = agent.subagent_tools();
@@ -108,7 +115,8 @@ pub(crate) async fn handle(
 async fn step(
     event: &Event,
     calls: &[ObservedCall],
-    is_batch: bool,
+    report: StepReport,
+    fingerprint: Fingerprint,
     engine: &Engine,
     caller: &Caller,
     control: LoopControl,
@@ -121,8 +129,8 @@ async fn step(
     }
     let step = ObservedStep {
         calls: calls.to_vec(),
-        is_batch,
-        fingerprint: fingerprint(event, control),
+        report,
+        fingerprint,
         plans: payload::plans(calls),
         claims: seen_claims::find(calls),
         judged: None,
@@ -141,10 +149,10 @@ async fn step(
     Ok(Handled { reply, note })
 }
 
-fn fingerprint(event: &Event, control: LoopControl) -> Fingerprint {
+fn fingerprint(event: &Event, control: LoopControl, database: Option<&Path>) -> Fingerprint {
     match &event.source.directory {
         Some(directory) if control.on_stall != OnStall::Off => {
-            crate::fingerprint::take(Path::new(directory), crate::fingerprint::BUDGET)
+            crate::fingerprint::take(Path::new(directory), database, crate::fingerprint::BUDGET)
         }
         Some(_) | None => Fingerprint::Unavailable,
     }

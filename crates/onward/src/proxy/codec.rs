@@ -83,7 +83,7 @@ pub(super) struct ModelResponse {
     pub(super) finished: bool,
     /// The tool calls.
     pub(super) calls: Vec<ToolCall>,
-    /// The text of a JSON body.
+    /// The text of a JSON body, or the beginning of the text of an event stream.
     pub(super) text: String,
     /// The number of content blocks or items.
     pub(super) block_count: u64,

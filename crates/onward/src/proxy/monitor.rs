@@ -139,6 +139,11 @@ impl Monitor {
         api: Api,
         response: ModelResponse,
     ) {
+        let text_loop = lock(&handle.conversation).observe_text(&response);
+        if let Some(text_loop) = text_loop {
+            let session = &handle.key.0;
+            tracing::warn!(%session, "the agent is in a loop: {text_loop}");
+        }
         if response.is_text_answer() {
             return self.end_turn(handle);
         }

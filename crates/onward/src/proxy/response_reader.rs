@@ -13,6 +13,9 @@ use super::content_coding::ContentCoding;
 /// The maximum length of a JSON body or of one event; longer ones are not read.
 const MAX_BUFFERED_BYTES: usize = 16 << 20;
 
+/// The maximum length of the text of an event stream that is kept.
+const MAX_TEXT_BYTES: usize = 1 << 18;
+
 /// A server-sent event, with its raw bytes.
 pub(super) struct SseEvent {
     pub(super) raw: Vec<u8>,
@@ -131,7 +134,12 @@ impl ResponseReader {
             Buffer::Events(events) => {
                 events.push(bytes);
                 while let Some(event) = events.next_event() {
-                    event.apply(self.api, &mut self.response);
+                    let content = event.apply(self.api, &mut self.response);
+                    if let EventContent::Text(text) = content
+                        && self.response.text.len() + text.len() <= MAX_TEXT_BYTES
+                    {
+                        self.response.text.push_str(&text);
+                    }
                 }
                 events.is_too_long()
             }

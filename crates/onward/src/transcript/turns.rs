@@ -1,8 +1,12 @@
 //! The format `turns`: JSON lines with one turn each, a simple target for converters.
 //!
-//! `{"id", "source", "steps": [{"calls": [{"tool", "input", "ok", "output"}], "changed"}]}`.
-//! `source` is optional, and other fields are ignored. `ok` and `changed` are `null` if unknown.
+//! `{"id", "source", "steps": [{"calls": [{"tool", "input", "ok", "output"}], "changed", "at", "text"}]}`.
+//! `source`, `at` (seconds since the turn began) and `text` are optional, and other fields are
+//! ignored. `ok` and `changed` are `null` if unknown.
 
+use std::time::Duration;
+
+use onward_core::Timestamp;
 use onward_core::turn::ExternalChange;
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,6 +25,8 @@ struct TurnLine {
 struct StepWire {
     calls: Vec<CallWire>,
     changed: Option<bool>,
+    at: Option<f64>,
+    text: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -68,9 +74,18 @@ impl From<StepWire> for Step {
                 Some(false) => ExternalChange::Unchanged,
                 Some(true) => ExternalChange::Changed,
             },
+            at: step.at.and_then(timestamp),
+            text: step.text.unwrap_or_default(),
             ..Step::default()
         }
     }
+}
+
+/// The time that many seconds after the start. `None` if it is not a time.
+fn timestamp(seconds: f64) -> Option<Timestamp> {
+    let elapsed = Duration::try_from_secs_f64(seconds).ok()?;
+    let millis = i64::try_from(elapsed.as_millis()).ok()?;
+    Some(Timestamp::from_millis(millis))
 }
 
 impl From<CallWire> for Call {

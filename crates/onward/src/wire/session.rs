@@ -92,6 +92,9 @@ struct Call {
     input: String,
     ok: Option<bool>,
     output: String,
+    /// Why the call did not count as progress, in an idle step
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle_reason: Option<&'static str>,
 }
 
 impl Sessions {
@@ -177,6 +180,7 @@ impl Call {
             input: call.input.clone(),
             ok: call.ok,
             output: call.output.clone(),
+            idle_reason: call.idle.map(onward_core::turn::IdleReason::as_str),
         }
     }
 }

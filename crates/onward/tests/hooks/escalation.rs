@@ -47,6 +47,11 @@ fn judges_subagents_separately() {
 fn counts_single_calls_if_no_batch_is_reported() {
     let harness = Harness::new("single-calls", "claude-code");
     harness.send("prompt").assert_empty();
+    // Claude Code reports the calls of a batch separately before the batch.
+    for _ in 0..32 {
+        harness.send("idle_single_call").assert_empty();
+    }
+    harness.send("before_tool").assert_empty();
     for _ in 0..8 {
         harness.send("idle_single_call");
     }
@@ -57,6 +62,9 @@ fn counts_single_calls_if_no_batch_is_reported() {
 fn counts_an_error_as_progress_only_once() {
     let harness = Harness::new("failure", "claude-code");
     harness.send("prompt").assert_empty();
+    for _ in 0..32 {
+        harness.send("idle_single_call").assert_empty();
+    }
     for _ in 0..8 {
         assert_empty_or_context(&harness.send("failed_single_call"));
     }

@@ -124,6 +124,35 @@ fn ignored_files_and_files_outside_a_checkout_do_not_count() {
 }
 
 #[test]
+fn the_database_of_onward_in_the_checkout_does_not_count() {
+    for database in ["onward.db", "data/onward.db"] {
+        let harness = checkout("own-database");
+        let path = harness.work_dir().join(database);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let harness = harness.with_database(path.display().to_string());
+        harness.send("prompt").assert_empty();
+        judge_in_time(&harness);
+        for _ in 0..3 {
+            assert_eq!(judge_in_time(&harness), IDLE, "{database}");
+        }
+        write(&harness, "onward.txt", "one\n");
+        assert_eq!(judge_in_time(&harness), Outcome::Changed);
+    }
+}
+
+#[test]
+fn a_tree_in_an_earlier_state_is_not_a_change() {
+    let harness = checkout("toggled");
+    judge_in_time(&harness);
+    write(&harness, "a.txt", "three\n");
+    assert_eq!(judge_in_time(&harness), Outcome::Changed);
+    write(&harness, "a.txt", "two\n");
+    assert_eq!(judge_in_time(&harness), IDLE);
+    write(&harness, "a.txt", "four\n");
+    assert_eq!(judge_in_time(&harness), Outcome::Changed);
+}
+
+#[test]
 fn pipes_devices_and_large_files_do_not_block_the_fingerprint() {
     let harness = checkout("special-files");
     let mkfifo = Command::new("mkfifo")

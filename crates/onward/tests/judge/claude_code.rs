@@ -158,7 +158,7 @@ fn waiting(notification: Option<&str>) -> String {
         lines.push(json!({"type": "user", "message": {"role": "user", "content": notification}}));
     }
     for n in 1..20 {
-        lines.push(call(n, "Bash", &json!({"command": "sleep 5"})));
+        lines.push(call(n, "Bash", &json!({"command": "sleep 2"})));
         lines.push(result(n, ""));
     }
     for (number, line) in lines.iter_mut().enumerate() {

@@ -61,7 +61,7 @@ fn counts_waiting_for_a_background_task_half_without_timestamps() {
         serde_json::json!({"calls": [{"tool": "Bash", "input": input, "ok": true, "output": output}],
             "changed": false})
     };
-    let wait = || bash(serde_json::json!({"command": "sleep 5"}), "");
+    let wait = || bash(serde_json::json!({"command": "sleep 2"}), "");
     let turn = |first: serde_json::Value| {
         let steps: Vec<_> = std::iter::once(first)
             .chain((0..20).map(|_| wait()))

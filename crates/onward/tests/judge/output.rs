@@ -33,7 +33,7 @@ fn prints_a_json_object_per_turn() {
     for value in run.json_lines() {
         let object = value.as_object().expect("JSON object");
         let keys: Vec<_> = object.keys().map(String::as_str).collect();
-        assert_eq!(keys, ["id", "stalled_at", "steps", "why"]);
+        assert_eq!(keys, ["evidence", "id", "stalled_at", "steps", "why"]);
         assert!(value["why"].is_string());
     }
     assert!(
@@ -44,6 +44,60 @@ fn prints_a_json_object_per_turn() {
     );
     assert!(run.stdout.contains("\"stalled_at\":null"));
     assert_eq!(run.stderr, "turns: 8, steps: 79, stuck: 3\n");
+}
+
+#[test]
+fn each_idle_call_has_a_reason() {
+    let run = judge(&["--json", "turns.jsonl"]);
+    let stuck = &run.json_lines()[0];
+    let evidence = stuck["evidence"].as_array().expect("list of idle calls");
+    assert_eq!(evidence.len(), 8);
+    for (step, call) in evidence.iter().enumerate() {
+        assert_eq!(call["step"], step);
+        assert_eq!(call["reason"], "no_op");
+    }
+}
+
+#[test]
+fn switches_parts_of_the_rule_off() {
+    let stalled = |args: &[&str]| rows(&judge(args))[0].clone();
+    assert_eq!(stalled(&["--json", "turns.jsonl"]).2, Some(7));
+    let without = stalled(&["--json", "turns.jsonl", "--without", "no_ops"]);
+    assert_ne!(without.2, Some(7));
+    let unknown = judge(&["turns.jsonl", "--without", "tides"]);
+    assert_eq!(unknown.code, Some(2));
+}
+
+#[test]
+fn reads_times_and_texts_of_steps() {
+    let dir = TestDir::new("judge-times");
+    let call =
+        r#"{"tool":"Bash","input":{"command":"sleep 60; cat state"},"ok":true,"output":"running"}"#;
+    let steps = |seconds: u32| -> String {
+        let steps: Vec<String> = (0..12)
+            .map(|nth| format!(r#"{{"calls":[{call}],"at":{}}}"#, nth * seconds))
+            .collect();
+        format!(r#"{{"id":"a","steps":[{}]}}"#, steps.join(","))
+    };
+    let short = file(&dir, "short.jsonl", steps(65));
+    assert_eq!(rows(&judge(&["--json", &short])), [row("a", 12, None)]);
+    let long = file(&dir, "long.jsonl", steps(305));
+    assert_eq!(rows(&judge(&["--json", &long])), [row("a", 12, Some(6))]);
+    let limit = judge(&["--json", &short, "--wait-minutes", "2"]);
+    assert_eq!(rows(&limit), [row("a", 12, Some(2))]);
+
+    let text = "I will now look at the file again. It must be there. Let me check it once more. ";
+    let answer = format!(
+        r#"{{"id":"b","steps":[{{"calls":[],"text":"{}"}}]}}"#,
+        text.repeat(6)
+    );
+    let answer = file(&dir, "text.jsonl", answer);
+    let run = judge(&["--json", &answer]);
+    assert!(
+        run.json_lines()[0]["text_loop"].is_string(),
+        "{}",
+        run.stdout
+    );
 }
 
 #[test]

@@ -9,6 +9,7 @@ use onward_core::turn::State;
 use onward_core::turn::escalation::EscalationState;
 use onward_store::Sessions;
 
+use super::turns::UNJUDGED;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -28,6 +29,18 @@ pub struct SessionSnapshot {
     pub state: State,
     /// Ids of the most recent calls.
     pub known_calls: Vec<String>,
+}
+
+/// The ids of judged calls, without the numbers of their turns.
+fn call_ids(known: &[String]) -> Vec<String> {
+    let judged = known.iter().filter(|id| !id.starts_with(UNJUDGED));
+    judged
+        .map(|id| {
+            id.split_once(':')
+                .map_or(id.as_str(), |(_, id)| id)
+                .to_owned()
+        })
+        .collect()
 }
 
 impl Engine {
@@ -58,7 +71,7 @@ impl Engine {
                     State::default()
                 },
                 turn: turn.and_then(|turn| turn.key),
-                known_calls: watched.known_calls,
+                known_calls: call_ids(&watched.known_calls),
             }
         }))
     }

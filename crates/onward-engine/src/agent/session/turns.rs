@@ -13,8 +13,8 @@ use onward_core::call::Timeouts;
 use onward_core::role::Permission;
 use onward_core::turn::escalation::{self, EscalationState};
 use onward_core::turn::{
-    Call, ExternalChange, JudgedStep, Judgement, LoopControl, OnStall, ProgressDetector, State,
-    TurnEnd, TurnJudge, Verdict, preview,
+    Call, ExternalChange, IdleReason, JudgedStep, Judgement, LoopControl, OnStall,
+    ProgressDetector, State, TreeChange, TurnEnd, TurnJudge, Verdict, preview,
 };
 use onward_core::{PlanId, Timestamp};
 use onward_store::{
@@ -22,7 +22,9 @@ use onward_store::{
 };
 
 use crate::agent::activity;
-use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, truncate_id};
+use crate::agent::observed::{
+    Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport, truncate_id,
+};
 use crate::agent::tool_calls::{hooks, recover};
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -31,7 +33,11 @@ use crate::run::CommandContext;
 use crate::sanitize;
 
 /// Number of recent call ids that are stored for deduplication.
-const MAX_KNOWN_CALLS: usize = 64;
+const MAX_KNOWN_CALLS: usize = 96;
+/// Number of calls without a batch after which an agent does not report batches.
+const MAX_CALLS_WITHOUT_BATCH: usize = 32;
+/// Marks the id of a call that was reported separately and not judged.
+pub(super) const UNJUDGED: &str = "?";
 /// Number of recent claims that are stored. An agent works on few steps at a time.
 const MAX_SEEN_CLAIMS: usize = 16;
 /// Maximum number of a step's calls that are stored.
@@ -382,11 +388,16 @@ impl TurnRecorder {
         control: LoopControl,
         now: Timestamp,
     ) -> JudgedStep {
+        let before = self.watched.fingerprint.clone();
         let external = self.external_change(fingerprint);
+        let tree = match (before, fingerprint) {
+            (Some(before), Fingerprint::Value(after)) => Some(TreeChange::new(&before, after)),
+            (None, _) | (_, Fingerprint::Unavailable | Fingerprint::TimedOut) => None,
+        };
         let state = std::mem::take(&mut self.watched.state);
         let mut judge = TurnJudge::resume(control, state, self.turn.standing);
         let calls: Vec<Call<'_>> = calls.iter().map(ObservedCall::as_call).collect();
-        judge.observe(&calls, external, now)
+        judge.observe(&calls, external, tree, now)
     }
 
     /// Sets the state after a judged step. If another process recorded steps that the judge has not
@@ -398,11 +409,17 @@ impl TurnRecorder {
         self.watched.state = state;
     }
 
-    /// Stores a call id and returns whether it was already stored.
+    /// Stores a call id and returns whether it was already stored in this turn. Agents may use an
+    /// id again in another turn.
     pub(super) fn record_call_id(&mut self, id: Option<String>) -> bool {
-        let Some(mut id) = id else { return false };
+        let Some(id) = id else { return false };
+        self.store_id("", id)
+    }
+
+    fn store_id(&mut self, mark: &str, mut id: String) -> bool {
         sanitize::text(&mut id);
         truncate_id(&mut id);
+        let id = format!("{mark}{}:{id}", self.turn.number);
         let known = &mut self.watched.known_calls;
         if known.contains(&id) {
             return true;
@@ -411,6 +428,42 @@ impl TurnRecorder {
         let surplus = known.len().saturating_sub(MAX_KNOWN_CALLS);
         known.drain(..surplus);
         false
+    }
+
+    /// The calls of a step that are not judged yet, without rejected ones. An agent that reports
+    /// batches reports each call of a batch separately as well, and before it. So a separate call
+    /// of such an agent is not a step, unless so many were reported without a batch that the agent
+    /// does not report batches here.
+    fn take_calls(
+        &mut self,
+        mut calls: Vec<ObservedCall>,
+        report: StepReport,
+    ) -> Vec<ObservedCall> {
+        let is_part = match report {
+            StepReport::Batch => false,
+            StepReport::Call => self.watched.batches,
+            StepReport::CallOfBatch => self.watched.batches || !self.lacks_batches(),
+        };
+        self.watched.batches |= report == StepReport::Batch;
+        if is_part && !self.watched.batches {
+            for call in &calls {
+                self.store_id(UNJUDGED, call.id.clone().unwrap_or_default());
+            }
+        }
+        if is_part {
+            return Vec::new();
+        }
+        calls.retain_mut(|call| {
+            !self.record_call_id(call.id.take()) && !escalation::is_rejection(&call.output)
+        });
+        calls
+    }
+
+    /// Whether enough calls were reported without a batch.
+    fn lacks_batches(&self) -> bool {
+        let unjudged = self.watched.known_calls.iter();
+        let unjudged = unjudged.filter(|id| id.starts_with(UNJUDGED));
+        unjudged.count() >= MAX_CALLS_WITHOUT_BATCH
     }
 
     pub(super) fn save(&self, tx: &mut Tx, source: &HookSource) {
@@ -464,13 +517,7 @@ async fn observe(
     let mut recorder = TurnRecorder::resume(tx, source, known, control, now);
     link_plans(tx, source, &step.plans, now);
     let unreadable = recorder.watched.unreadable.take();
-    // An agent that reports batches also reports each call of a batch separately.
-    let is_repeat = recorder.watched.batches && !step.is_batch;
-    recorder.watched.batches |= step.is_batch;
-    let mut calls = if is_repeat { Vec::new() } else { step.calls };
-    calls.retain_mut(|call| {
-        !recorder.record_call_id(call.id.take()) && !escalation::is_rejection(&call.output)
-    });
+    let calls = recorder.take_calls(step.calls, step.report);
     if calls.is_empty() || recorder.turn.ended.is_some() {
         recorder.save(tx, source);
         return Ok(StepMessages {
@@ -483,13 +530,40 @@ async fn observe(
         None => recorder.judge(&calls, &step.fingerprint, control, now),
     };
     recorder.set_state(judged.state, judged.escalation);
-    record_step(tx, source, &mut recorder, &judged.verdict, &calls, now);
+    let idle = idle_reasons(&recorder.watched.state);
+    record_step(
+        tx,
+        source,
+        &mut recorder,
+        &judged.verdict,
+        &calls,
+        &idle,
+        now,
+    );
     recorder.save(tx, source);
     Ok(StepMessages {
         to_agent: judged.to_agent,
         to_user: judged.to_user,
         unreadable,
     })
+}
+
+/// Why the calls of the last step are idle, in order.
+fn idle_reasons(state: &State) -> Vec<IdleReason> {
+    let last = state.evidence.iter().filter(|call| call.step == state.step);
+    last.map(|call| call.reason).collect()
+}
+
+/// The distinct reasons of an idle step.
+fn describe(reasons: &[IdleReason]) -> Option<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for reason in reasons {
+        let text = reason.to_string();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 /// Records a judged step.
@@ -499,6 +573,7 @@ fn record_step(
     recorder: &mut TurnRecorder,
     verdict: &Verdict,
     calls: &[ObservedCall],
+    idle: &[IdleReason],
     now: Timestamp,
 ) {
     let Some(judgement) = Judgement::from_verdict(verdict) else {
@@ -507,10 +582,15 @@ fn record_step(
     recorder.turn.judgement = Some(judgement);
     let reason = match verdict {
         Verdict::Progress { reason } => Some(reason.to_string()),
-        Verdict::Idle { .. }
-        | Verdict::Stalled { .. }
-        | Verdict::Unjudged { .. }
-        | Verdict::Ended => None,
+        Verdict::Idle { .. } | Verdict::Stalled { .. } => describe(idle),
+        Verdict::Unjudged { .. } | Verdict::Ended => None,
+    };
+    // The reasons are those of the last calls.
+    let is_idle = matches!(judgement, Judgement::Idle | Judgement::Stalled);
+    let without = calls.len().saturating_sub(idle.len());
+    let idle_reason = |at: usize| {
+        let at = at.checked_sub(without).filter(|_| is_idle)?;
+        idle.get(at).copied()
     };
     if judgement == Judgement::Progress {
         recorder.turn.progressed_at = Some(now);
@@ -523,8 +603,9 @@ fn record_step(
         idle_steps: recorder.turn.standing.idle_steps,
         calls: calls
             .iter()
+            .enumerate()
             .take(MAX_CALLS_PER_STEP)
-            .map(call_line)
+            .map(|(at, call)| call_line(call, idle_reason(at)))
             .collect(),
     };
     Sessions(tx).add_turn_step(&source.session, &recorder.turn, &step);
@@ -551,7 +632,7 @@ fn link_plans(tx: &mut Tx, source: &HookSource, plans: &[PlanId], now: Timestamp
 }
 
 /// The stored form of a call: truncated, with secrets masked.
-fn call_line(call: &ObservedCall) -> CallLine {
+fn call_line(call: &ObservedCall, idle: Option<IdleReason>) -> CallLine {
     let short = |text: &str| {
         let mut short = preview(text);
         sanitize::text(&mut short);
@@ -562,5 +643,6 @@ fn call_line(call: &ObservedCall) -> CallLine {
         input: short(&call.command_line()),
         ok: call.ok,
         output: short(&call.output),
+        idle,
     }
 }

@@ -172,11 +172,13 @@ fn step_lines(step: &TurnStep) -> Vec<String> {
         } else {
             ""
         };
+        let reason = call.idle.map(|reason| format!(" ({reason})"));
         format!(
-            "  {:>4}  {verdict:<28}  {}: {}{failed}",
+            "  {:>4}  {verdict:<28}  {}: {}{failed}{}",
             step.number,
             format::sanitize_line(&call.tool),
-            format::sanitize_line(&call.input)
+            format::sanitize_line(&call.input),
+            reason.unwrap_or_default()
         )
     };
     step.calls.iter().map(call).collect()

@@ -8,9 +8,13 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
-use onward_core::turn::{self, Observation, ProgressDetector, Rule, TurnPolicy, Verdict};
+use onward_core::turn::{
+    self, Evidence, Observation, Parts, ProgressDetector, Rule, TextMonitor, TurnPolicy, Verdict,
+};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -40,6 +44,12 @@ pub(crate) struct Judge {
     /// Number of idle steps in a row that count as stuck [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threshold: Option<u32>,
+    /// Part of the default rule to switch off. May be repeated
+    #[arg(long, value_name = "PART", value_parser = part_names())]
+    without: Vec<String>,
+    /// Minutes of waiting without a change that count as stuck [default: 30]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    wait_minutes: Option<u32>,
     /// Labels of the turns as JSON lines. Prints precision and recall by source instead of the
     /// verdicts. With `--json`, adds the outcome to each verdict and prints the table on standard
     /// error
@@ -58,15 +68,26 @@ enum RuleName {
 impl Judge {
     fn policy(&self) -> TurnPolicy {
         let default = TurnPolicy::default();
+        let mut parts = Parts::ALL;
+        for part in &self.without {
+            parts.switch_off(part);
+        }
+        let minutes = |minutes: u32| Duration::from_secs(60 * u64::from(minutes));
         TurnPolicy {
             stall_threshold: self.threshold.unwrap_or(default.stall_threshold),
+            stall_wait: self.wait_minutes.map_or(default.stall_wait, minutes),
             rule: match self.rule {
-                RuleName::Default => default.rule,
+                RuleName::Default => Rule::Default(parts),
                 RuleName::Plain => Rule::Plain,
             },
             ..default
         }
     }
+}
+
+/// The names of the parts.
+fn part_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Parts::SWITCHES.map(|(name, _)| name))
 }
 
 pub(super) fn run(args: &Judge, output: Output) -> Exit {
@@ -137,8 +158,32 @@ struct Line<'a> {
     steps: usize,
     stalled_at: Option<usize>,
     why: &'a str,
+    /// The idle calls before the verdict, or of the longest run of idle steps.
+    evidence: Vec<IdleCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text_loop: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Outcome>,
+}
+
+/// An idle call in the JSON of a turn. Steps are counted from 0.
+#[derive(Serialize)]
+struct IdleCall<'a> {
+    step: u32,
+    tool: &'a str,
+    input: &'a str,
+    reason: &'static str,
+}
+
+impl<'a> From<&'a Evidence> for IdleCall<'a> {
+    fn from(evidence: &'a Evidence) -> Self {
+        Self {
+            step: evidence.step.saturating_sub(1),
+            tool: &evidence.tool,
+            input: &evidence.input,
+            reason: evidence.reason.as_str(),
+        }
+    }
 }
 
 impl Run {
@@ -154,7 +199,12 @@ impl Run {
     }
 
     fn turn(&mut self, turn: Turn) {
-        let (stalled_at, reason) = judge(&turn, self.policy);
+        let Judged {
+            stalled_at,
+            reason,
+            evidence,
+            text_loop,
+        } = judge(&turn, self.policy);
         self.totals.turns += 1;
         self.totals.steps += turn.steps.len();
         self.totals.stalled += usize::from(stalled_at.is_some());
@@ -165,10 +215,16 @@ impl Run {
                 steps: turn.steps.len(),
                 stalled_at,
                 why: &reason,
+                evidence: evidence.iter().map(IdleCall::from).collect(),
+                text_loop: text_loop.as_deref(),
                 outcome: kind.map(|kind| kind.outcome(stalled_at)),
             });
         } else if !self.has_labels {
             self.written = self.print_text(&turn, stalled_at, &reason);
+            if let Some(text_loop) = &text_loop {
+                let id = &turn.id;
+                self.output.note(&format!("text loop in {id}: {text_loop}"));
+            }
         }
         if self.has_labels {
             let Turn { id, source, .. } = turn;
@@ -245,11 +301,22 @@ impl Run {
     }
 }
 
-/// The index of the first step at which the turn is stalled, and the reason: the evidence, or the
-/// longest run of idle steps.
-fn judge(turn: &Turn, policy: TurnPolicy) -> (Option<usize>, String) {
+/// The judgement of a turn.
+struct Judged {
+    /// The index of the first step at which the turn is stalled.
+    stalled_at: Option<usize>,
+    /// The last idle call, or the longest run of idle steps.
+    reason: String,
+    /// The idle calls before the verdict, or of the longest run.
+    evidence: Vec<Evidence>,
+    /// The first text that repeats itself.
+    text_loop: Option<String>,
+}
+
+fn judge(turn: &Turn, policy: TurnPolicy) -> Judged {
+    let text_loop = find_text_loop(turn);
     let mut detector = ProgressDetector::new(policy);
-    let mut longest = 0;
+    let (mut longest, mut longest_evidence) = (0, Vec::new());
     for (index, step) in turn.steps.iter().enumerate() {
         let calls: Vec<turn::Call<'_>> = step
             .calls
@@ -267,15 +334,27 @@ fn judge(turn: &Turn, policy: TurnPolicy) -> (Option<usize>, String) {
         let verdict = detector.observe(&Observation {
             calls: &calls,
             external: step.external_change,
+            tree: None,
             at: step.at,
             background: false,
         });
         match verdict {
             Verdict::Stalled { steps, evidence } => {
-                return (Some(index), describe(steps, &evidence));
+                return Judged {
+                    stalled_at: Some(index),
+                    reason: describe(steps, &evidence),
+                    evidence,
+                    text_loop,
+                };
             }
-            Verdict::Idle { steps, .. } => longest = longest.max(steps),
-            Verdict::Progress { .. } | Verdict::Unjudged { .. } | Verdict::Ended => {}
+            Verdict::Idle { steps, .. } if steps > longest => {
+                longest = steps;
+                longest_evidence = detector.state().evidence;
+            }
+            Verdict::Idle { .. }
+            | Verdict::Progress { .. }
+            | Verdict::Unjudged { .. }
+            | Verdict::Ended => {}
         }
     }
     let reason = match longest {
@@ -283,7 +362,22 @@ fn judge(turn: &Turn, policy: TurnPolicy) -> (Option<usize>, String) {
         1 => "at most 1 idle step in a row".to_owned(),
         _ => format!("at most {longest} idle steps in a row"),
     };
-    (None, reason)
+    Judged {
+        stalled_at: None,
+        reason,
+        evidence: longest_evidence,
+        text_loop,
+    }
+}
+
+/// The first text of a turn that repeats itself.
+fn find_text_loop(turn: &Turn) -> Option<String> {
+    let mut monitor = TextMonitor::default();
+    let mut found = turn
+        .steps
+        .iter()
+        .filter_map(|step| monitor.observe(&step.text, !step.calls.is_empty()));
+    found.next().map(|text_loop| text_loop.to_string())
 }
 
 /// The number of idle steps, and why the last call was no progress.

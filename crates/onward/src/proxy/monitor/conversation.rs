@@ -9,12 +9,15 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_core::turn::escalation::{EscalationState, is_rejection};
-use onward_core::turn::{Call, ExternalChange, LoopControl, State, TurnJudge};
+use onward_core::turn::{
+    Call, ExternalChange, LoopControl, OnTextLoop, State, TextLoop, TextMonitor, TurnJudge,
+};
 use onward_engine::session::{
-    Fingerprint, HookSource, ObservedCall, ObservedStep, SessionSnapshot,
+    Fingerprint, HookSource, ObservedCall, ObservedStep, SessionSnapshot, StepReport,
 };
 
 use super::Action;
+use crate::proxy::codec::ModelResponse;
 use crate::proxy::recorder::RecordedEvent;
 use crate::proxy::request::{Request, ToolCall};
 use crate::proxy::turns::{self, Anchor, Delta, Prompt, Step};
@@ -44,6 +47,11 @@ pub(super) struct Conversation {
     judge: TurnJudge,
     /// The text to inject into the next request.
     pending_text: Option<String>,
+    /// The texts of the last responses.
+    texts: TextMonitor,
+    on_text_loop: OnTextLoop,
+    /// The note on a text loop for the next request, of this turn or the next one.
+    text_note: Option<String>,
     /// The number of responses with tool calls in this turn.
     batch_count: u32,
     /// When the activity of a subagent was last recorded.
@@ -98,9 +106,25 @@ impl Conversation {
             previous_response_id: None,
             judge: TurnJudge::resume(control, State::default(), EscalationState::default()),
             pending_text: None,
+            texts: TextMonitor::default(),
+            on_text_loop: control.on_text_loop,
+            text_note: None,
             batch_count: 0,
             activity_at: None,
         }
+    }
+
+    /// Finds a text of the responses that repeats itself.
+    pub(super) fn observe_text(&mut self, response: &ModelResponse) -> Option<TextLoop> {
+        if self.is_ignored || self.on_text_loop == OnTextLoop::Off {
+            return None;
+        }
+        let has_calls = !response.calls.is_empty();
+        let found = self.texts.observe(&response.text, has_calls)?;
+        if self.on_text_loop == OnTextLoop::Nudge {
+            self.text_note = Some(format!("Repeated text: {found}."));
+        }
+        Some(found)
     }
 
     /// Evaluates the new steps of a request, unless the conversation is ignored.
@@ -153,7 +177,10 @@ impl Conversation {
                 final_message: self.judge.final_message(),
             },
             Some(text) => Action::Inject(text.clone()),
-            None => Action::Forward,
+            None => match self.text_note.take() {
+                Some(note) => Action::Inject(note),
+                None => Action::Forward,
+            },
         };
         Some(Evaluation {
             source: self.source.clone(),
@@ -306,12 +333,14 @@ impl Conversation {
             .filter(|call| !is_rejection(&call.output))
             .map(ObservedCall::as_call)
             .collect();
-        let judged = (!executed.is_empty())
-            .then(|| self.judge.observe(&executed, ExternalChange::Unknown, now));
+        let judged = (!executed.is_empty()).then(|| {
+            self.judge
+                .observe(&executed, ExternalChange::Unknown, None, now)
+        });
         ObservedStep {
             claims: seen_claims::find(&calls),
             calls,
-            is_batch: true,
+            report: StepReport::Batch,
             fingerprint: Fingerprint::Unavailable,
             plans: Vec::new(),
             judged,

@@ -261,7 +261,10 @@ impl StepView {
     fn new(step: &TurnStep) -> Self {
         let reason = match (step.judgement, &step.why) {
             (Judgement::Progress, Some(reason)) => one_line(reason, 100),
-            (Judgement::Idle | Judgement::Stalled, _) => {
+            (Judgement::Idle | Judgement::Stalled, Some(reason)) => {
+                format!("{} in a row: {}", step.idle_steps, one_line(reason, 200))
+            }
+            (Judgement::Idle | Judgement::Stalled, None) => {
                 format!("{} in a row", step.idle_steps)
             }
             (Judgement::Progress | Judgement::Unjudged, _) => String::new(),

@@ -1,0 +1,348 @@
+//! The outcome of a call: an answer, nothing, or a refusal.
+//!
+//! A tool that finds nothing or refuses often reports success, or no flag at all. An answer to
+//! another question is information, even if it is the same answer; a refusal of another attempt is
+//! not. So short texts are searched for the words of refusals and empty results. An exit code
+//! alone is not an error: `systemctl is-enabled` prints `disabled` and exits with 1.
+
+use serde_json::Value;
+
+use super::Call;
+use super::intent::input_texts;
+use super::payload::Payload;
+
+/// The outcome of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// A result.
+    Answer,
+    /// No output.
+    Silent,
+    /// No result: nothing matches, or the object does not exist.
+    Nothing,
+    /// A refusal in a text without an error flag.
+    Refused,
+    /// An error.
+    Failed,
+}
+
+impl Outcome {
+    /// Whether the call did not get what it asked for.
+    pub(crate) fn is_negative(self) -> bool {
+        matches!(self, Outcome::Nothing | Outcome::Refused | Outcome::Failed)
+    }
+}
+
+/// The maximum number of bytes of a text that is searched, and of its first line if it is longer.
+const MAX_SEARCHED: usize = 400;
+/// The maximum number of words and characters in a verdict of a failed command.
+const MAX_VERDICT: (usize, usize) = (3, 24);
+
+/// Phrases of empty results.
+const NOTHING: [&str; 29] = [
+    "no match",
+    "no matches",
+    "no matching",
+    "no result",
+    "no results",
+    "no hits",
+    "no files",
+    "no file",
+    "no entries",
+    "no records",
+    "no occurrences",
+    "no such",
+    "no data",
+    "not found",
+    "nothing found",
+    "nothing matched",
+    "none found",
+    "0 matches",
+    "0 results",
+    "0 hits",
+    "does not exist",
+    "doesn t exist",
+    "do not exist",
+    "cannot find",
+    "can t find",
+    "could not find",
+    "couldn t find",
+    "unable to find",
+    "did not match",
+];
+/// Phrases of refusals.
+const REFUSED: [&str; 66] = [
+    "error",
+    "errors",
+    "exception",
+    "fatal",
+    "failed",
+    "failure",
+    "denied",
+    "forbidden",
+    "unauthorized",
+    "blocked",
+    "refused",
+    "rejected",
+    "prohibited",
+    "invalid",
+    "cannot",
+    "can not",
+    "can t",
+    "could not",
+    "couldn t",
+    "unable to",
+    "not allowed",
+    "not permitted",
+    "not available",
+    "not supported",
+    "not valid",
+    "not possible",
+    "isn t allowed",
+    "is disabled",
+    "are disabled",
+    "reading disabled",
+    "writing disabled",
+    "tools disabled",
+    "tool disabled",
+    "access disabled",
+    "unavailable",
+    "unsupported",
+    "unknown command",
+    "unknown option",
+    "unrecognized",
+    "malformed",
+    "timed out",
+    "read only mode",
+    "plan mode",
+    "in this mode",
+    "please provide",
+    "please specify",
+    "please use",
+    "please try",
+    "you must",
+    "must be",
+    "must provide",
+    "exactly one",
+    "wasted call",
+    "unchanged since",
+    "try again",
+    "please narrow",
+    "narrow your",
+    "more specific",
+    "too many",
+    "do not",
+    "sorry",
+    "ok false",
+    "success false",
+    "isn t possible",
+    "exhausted",
+    "is required",
+];
+/// Words of acknowledgements.
+const ACKNOWLEDGED: [&str; 3] = ["successfully", "successful", "success"];
+const AFFIRMED: [&str; 7] = [
+    "ok",
+    "pass",
+    "passed",
+    "success",
+    "successfully",
+    "clean",
+    "valid",
+];
+/// Words that negate the next one: `0 errors`.
+const NEGATIONS: [&str; 5] = ["no", "0", "zero", "without", "not"];
+/// Words that negate the one before: `"errors": 0`.
+const ABSENT: [&str; 5] = ["0", "null", "none", "false", "nil"];
+
+/// The outcome of a call. `searches` is false if the words of refusals are not searched.
+pub(crate) fn outcome(call: &Call<'_>, payload: &Payload<'_>, searches: bool) -> Outcome {
+    let failed = match call.ok {
+        Some(ok) => !ok,
+        None => payload.exit_code.is_some_and(|code| code != 0),
+    };
+    if !searches {
+        return match (failed, payload.text.is_empty()) {
+            (true, _) => Outcome::Failed,
+            (false, true) => Outcome::Silent,
+            (false, false) => Outcome::Answer,
+        };
+    }
+    let words = words(&payload.text);
+    let negative = negative(&words, call);
+    if failed {
+        let is_verdict = (1..=MAX_VERDICT.0).contains(&words.len())
+            && payload.text.len() <= MAX_VERDICT.1
+            && negative.is_none();
+        return if is_verdict {
+            Outcome::Answer
+        } else {
+            Outcome::Failed
+        };
+    }
+    if payload.text.is_empty() {
+        Outcome::Silent
+    } else if is_empty_value(&payload.text) {
+        Outcome::Nothing
+    } else {
+        negative.unwrap_or(Outcome::Answer)
+    }
+}
+
+/// Whether a short text says that something is right.
+pub(crate) fn affirms(text: &str) -> bool {
+    let has = |list: &[&str]| {
+        let words = words(text);
+        words.iter().any(|word| list.contains(&word.as_str()))
+    };
+    text.len() <= MAX_SEARCHED && has(&AFFIRMED) && !has(&["fail", "failures"])
+}
+
+/// Whether a text is a JSON value without content: `[]`, `{"total": 0, "items": []}`.
+fn is_empty_value(text: &str) -> bool {
+    fn is_empty(value: &Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(false) => true,
+            Value::Bool(true) => false,
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.iter().all(is_empty),
+            Value::Object(fields) => fields.values().all(is_empty),
+        }
+    }
+    let is_value = text.len() <= MAX_SEARCHED && text.starts_with(['[', '{']);
+    is_value && serde_json::from_str(text).is_ok_and(|value| is_empty(&value))
+}
+
+/// The words of a text, or of its first line if it is long.
+fn words(text: &str) -> Vec<String> {
+    let text = if text.len() > MAX_SEARCHED {
+        text.lines().next().unwrap_or_default()
+    } else {
+        text
+    };
+    let end = text.floor_char_boundary(MAX_SEARCHED.min(text.len()));
+    split_words(text.get(..end).unwrap_or_default()).collect()
+}
+
+/// The words of a text, in lower case.
+pub(crate) fn split_words(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
+/// The outcome that the words of a text tell. The words of the input tell nothing.
+fn negative(words: &[String], call: &Call<'_>) -> Option<Outcome> {
+    let from_input =
+        |phrase: &str| input_texts(call.input).any(|text| text.to_lowercase().contains(phrase));
+    let found = |phrases: &[&str]| {
+        phrases
+            .iter()
+            .any(|phrase| contains(words, phrase) && !from_input(phrase))
+    };
+    let acknowledges = |word: &String| ACKNOWLEDGED.contains(&word.as_str());
+    if found(&NOTHING) {
+        Some(Outcome::Nothing)
+    } else if words.first().is_some_and(|word| word == "usage")
+        || (found(&REFUSED) && !words.iter().any(acknowledges))
+    {
+        Some(Outcome::Refused)
+    } else {
+        None
+    }
+}
+
+/// Whether the words contain a phrase that is not negated.
+fn contains(words: &[String], phrase: &str) -> bool {
+    let length = phrase.split(' ').count();
+    let at = |start: usize| start.checked_sub(1).and_then(|at| words.get(at));
+    words.windows(length).enumerate().any(|(start, window)| {
+        let same = window.iter().map(String::as_str).eq(phrase.split(' '));
+        let negates = |word: &String, list: &[&str]| list.contains(&word.as_str());
+        same && (length > 1
+            || (!at(start).is_some_and(|word| negates(word, &NEGATIONS))
+                && !words
+                    .get(start + 1)
+                    .is_some_and(|word| negates(word, &ABSENT))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::turn::payload::payload;
+
+    fn found(ok: Option<bool>, output: &str) -> Outcome {
+        let call = Call {
+            tool: "Bash",
+            input: &Value::Null,
+            ok,
+            output,
+        };
+        outcome(&call, &payload(output), true)
+    }
+
+    #[test]
+    fn recognizes_refusals_without_an_error_flag() {
+        for output in [
+            "BLOCKED: writing outside of the workspace",
+            "Reading disabled for this directory.",
+            "This tool is not allowed in this mode.",
+            "Please provide exactly one action.",
+            "{\"ok\": false, \"message\": \"quota exhausted\"}",
+            "Usage: edit START:END",
+            "Operation not permitted",
+            "File unchanged since last read.",
+        ] {
+            assert_eq!(found(Some(true), output), Outcome::Refused, "{output}");
+            assert_eq!(found(None, output), Outcome::Refused, "{output}");
+        }
+    }
+
+    #[test]
+    fn recognizes_empty_results() {
+        for output in [
+            "No matches found",
+            "No files found",
+            "cat: a.ts: No such file or directory",
+            "0 results for \"tide\"",
+            "[]",
+            "{\"total\": 0, \"items\": []}",
+        ] {
+            assert_eq!(found(Some(true), output), Outcome::Nothing, "{output}");
+        }
+        assert_eq!(found(Some(true), "(no output)"), Outcome::Silent);
+    }
+
+    #[test]
+    fn an_answer_is_neither() {
+        for output in [
+            "Found 0 errors.",
+            "{\"success\": true, \"error\": null}",
+            "test result: ok. 4 passed; 0 failed",
+            "Success: no issues found in 9 source files",
+            "UPDATE 1",
+            "200",
+            "disabled",
+            "{\"ok\": true, \"errors\": 0}",
+        ] {
+            assert_eq!(found(Some(true), output), Outcome::Answer, "{output}");
+        }
+    }
+
+    #[test]
+    fn a_short_verdict_of_a_failed_command_is_an_answer() {
+        for output in ["Exit code 1\ndisabled", "FAIL", "DIFFERENT"] {
+            assert_eq!(found(Some(false), output), Outcome::Answer, "{output}");
+        }
+        for output in ["Exit code 1", "", "not found", "make: *** [all] Stop 2 3 4"] {
+            assert_eq!(found(Some(false), output), Outcome::Failed, "{output}");
+        }
+        assert_eq!(
+            found(None, "Exit code: 2\nOutput:\na b c d e f g"),
+            Outcome::Failed
+        );
+    }
+}
