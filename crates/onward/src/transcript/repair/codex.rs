@@ -181,7 +181,8 @@ impl<'t> Segment<'t> {
             status: CallStatus::Running,
             started_at: at.and_then(|at| at.parse().ok()),
             last_progress_at: None,
-            limit: Limit::for_call(tool, &parse_arguments(&item["arguments"])),
+            limit: Limit::for_call("codex", tool, &parse_arguments(&item["arguments"])),
+            grace: None,
         };
         is_stale(&call, context.now, CallPolicy::default())
     }

@@ -17,6 +17,8 @@ use super::RepairContext;
 /// A conversation, built from its records.
 #[derive(Default)]
 pub(super) struct Conversation {
+    /// The agent, which determines the timeouts of its tools.
+    agent: &'static str,
     messages: Vec<Message<'static>>,
     /// The record and the number of each call in it, by row and part.
     calls: Vec<Vec<CallPlace>>,
@@ -64,6 +66,13 @@ pub(super) struct Diagnosis {
 }
 
 impl Conversation {
+    pub(super) fn of_agent(agent: &'static str) -> Self {
+        Self {
+            agent,
+            ..Self::default()
+        }
+    }
+
     /// Adds the events of a record.
     pub(super) fn push(&mut self, record: usize, entry: Entry) {
         let mut call = 0;
@@ -124,7 +133,7 @@ impl Conversation {
                 self.messages.len() - 1
             }
         };
-        let limit = Limit::for_call(&tool, input);
+        let limit = Limit::for_call(self.agent, &tool, input);
         let call = Call {
             id: id.to_owned().into(),
             tool: Some(tool.into()),
@@ -134,6 +143,7 @@ impl Conversation {
                 started_at: at,
                 last_progress_at: None,
                 limit,
+                grace: None,
             }),
         };
         self.touch(row, place.record);

@@ -24,7 +24,7 @@ pub(super) fn examine(
     context: RepairContext,
 ) -> Result<Examination, Error> {
     let mut records = Records::new(lines, agent.expected);
-    let mut conversation = Conversation::default();
+    let mut conversation = Conversation::of_agent(agent.format.name());
     let mut warnings = Vec::new();
     while let Some(record) = records.next::<Value>()? {
         match record {
@@ -48,7 +48,7 @@ pub(super) fn examine_kimi(
 ) -> Result<Examination, Error> {
     let name = lines.name().to_owned();
     let text = read_text(lines)?;
-    let mut conversation = Conversation::default();
+    let mut conversation = Conversation::of_agent(agent.format.name());
     let mut warnings = Vec::new();
     let mut rows = HashSet::new();
     for (index, line) in text.lines().enumerate() {
@@ -95,7 +95,7 @@ pub(super) fn examine_kimi(
 /// Finds defects of a Gemini chat.
 pub(super) fn examine_gemini(lines: Lines, context: RepairContext) -> Result<Examination, Error> {
     let chat = Chat::read(lines)?;
-    let mut conversation = Conversation::default();
+    let mut conversation = Conversation::of_agent("gemini");
     let mut numbers = Vec::new();
     for (index, message) in chat.messages.into_iter().enumerate() {
         numbers.push(message.line);

@@ -62,7 +62,8 @@ impl FileSnapshot {
         let (file, path) = create_first_free(names)?;
         match &examination.fix {
             Fix::Parts(changes) => {
-                let written = store_file::write_copy(&self.path, &path, changes);
+                let written = fs::set_permissions(&path, self.metadata.permissions())
+                    .and_then(|()| store_file::write_copy(&self.path, &path, changes));
                 if written.is_err() {
                     let _ = fs::remove_file(&path);
                 }
@@ -85,7 +86,13 @@ impl FileSnapshot {
         if let Fix::Parts(changes) = &examination.fix {
             let names = (0..MAX_ATTEMPTS).map(|number| sibling(backup_name(&name, number)));
             let (_, backup) = create_first_free(names)?;
-            store_file::write_in_place(&self.path, &backup, changes)?;
+            let written = fs::set_permissions(&backup, self.metadata.permissions())
+                .and_then(|()| store_file::write_in_place(&self.path, &backup, changes));
+            if let Err(error) = written {
+                // The changes are one transaction, so the original is unchanged.
+                let _ = fs::remove_file(&backup);
+                return Err(error);
+            }
             return Ok(WrittenFile {
                 file: self.path.clone(),
                 backup: Some(backup),

@@ -26,7 +26,7 @@ pub(super) fn examine(lines: Lines, context: RepairContext) -> Result<Examinatio
     let Some(messages) = export["messages"].as_array() else {
         return Err(Error::NoMessages { name, number: 1 });
     };
-    let mut conversation = Conversation::default();
+    let mut conversation = Conversation::of_agent("opencode");
     for (index, message) in messages.iter().enumerate() {
         conversation.push(index, parse(message.clone()));
     }
@@ -54,7 +54,7 @@ pub(super) fn examine_store(path: &Path, context: RepairContext) -> Result<Exami
     let mut store = StoreExamination {
         context,
         session: String::new(),
-        conversation: Conversation::default(),
+        conversation: Conversation::of_agent("opencode"),
         messages: Vec::new(),
         examination: Examination::clean(Vec::new()),
         changes: Vec::new(),
@@ -113,7 +113,8 @@ struct StoredMessage {
 
 impl StoreExamination {
     fn end_session(&mut self) {
-        let conversation = std::mem::take(&mut self.conversation);
+        let next = Conversation::of_agent("opencode");
+        let conversation = std::mem::replace(&mut self.conversation, next);
         let (examination, repairs) = diagnose(&conversation, self.context);
         self.examination.open_calls += examination.open_calls;
         self.examination.findings.extend(examination.findings);
