@@ -8,6 +8,7 @@
 //! the proxy in `snapshot.rs`. This file contains the queries.
 
 mod admission;
+mod recorder;
 mod snapshot;
 mod turns;
 

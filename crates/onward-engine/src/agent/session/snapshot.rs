@@ -9,7 +9,7 @@ use onward_core::turn::State;
 use onward_core::turn::escalation::EscalationState;
 use onward_store::Sessions;
 
-use super::turns::UNJUDGED;
+use super::recorder::UNJUDGED;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
