@@ -29,7 +29,7 @@ fn is_prompt(message: &Value) -> bool {
 fn add_message(builder: &mut TurnBuilder, message: &mut Value) {
     if message["role"] == "assistant" {
         let step = builder.begin_step();
-        add_calls(builder, step, message);
+        add_content(builder, step, message);
     } else {
         for (id, ok, output) in results(message) {
             builder.add_result(id, ok, output);
@@ -42,10 +42,17 @@ pub(super) fn has_results(message: &Value) -> bool {
     blocks(message).any(|block| block["type"] == "tool_result")
 }
 
-/// Adds the calls of a message to a step.
-pub(super) fn add_calls(builder: &mut TurnBuilder, step: usize, message: &mut Value) {
+/// Adds the texts, thoughts and calls of a message to a step.
+pub(super) fn add_content(builder: &mut TurnBuilder, step: usize, message: &mut Value) {
+    if let Some(text) = message["content"].as_str() {
+        builder.add_text(step, text);
+    }
     let blocks = message.get_mut("content").and_then(Value::as_array_mut);
     for block in blocks.into_iter().flatten() {
+        let texts = [&block["text"], &block["thinking"]];
+        if let Some(text) = texts.into_iter().find_map(|text| text.as_str()) {
+            builder.add_text(step, text);
+        }
         if block["type"] != "tool_use" {
             continue;
         }

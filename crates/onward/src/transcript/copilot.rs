@@ -79,7 +79,8 @@ fn response(data: &Value) -> Vec<Event> {
         tool: string(&request["name"]),
         input: parse_arguments(&request["arguments"]),
     };
-    std::iter::once(Event::Step)
+    [Event::Step, Event::Text(string(&data["content"]))]
+        .into_iter()
         .chain(requests.map(call))
         .collect()
 }

@@ -22,6 +22,8 @@ pub(super) enum Event {
     Step,
     /// Content of a model response, in formats that do not mark steps.
     Content,
+    /// Text or reasoning of the current step.
+    Text(String),
     Call {
         id: String,
         tool: String,
@@ -140,6 +142,11 @@ pub(super) fn add_event(builder: &mut TurnBuilder, event: Event) -> Option<usize
         Event::Prompt | Event::Reset => None,
         Event::Step => Some(builder.begin_step()),
         Event::Content => Some(builder.current_step()),
+        Event::Text(text) => {
+            let step = builder.last_step();
+            builder.add_text(step, &text);
+            Some(step)
+        }
         Event::Call { id, tool, input } => {
             let step = builder.last_step();
             builder.add_call(step, Some(&id), &tool, input);

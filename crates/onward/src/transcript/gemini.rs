@@ -161,7 +161,8 @@ fn is_prompt(text: &str) -> bool {
 }
 
 fn response(message: &Value) -> Vec<Event> {
-    let mut events = vec![Event::Step];
+    let text = text(&message["content"]).into_owned();
+    let mut events = vec![Event::Step, Event::Text(text)];
     for call in message["toolCalls"].as_array().into_iter().flatten() {
         events.push(Event::Call {
             id: string(&call["id"]),

@@ -61,6 +61,14 @@ fn parse(mut record: Value) -> Entry {
 fn loop_event(event: &mut Value) -> Vec<Event> {
     match event["type"].as_str() {
         Some("step.begin") => vec![Event::Step],
+        Some("content.part") => {
+            let part = &event["part"];
+            let texts = [&part["text"], &part["think"]];
+            let text = texts.into_iter().find_map(|text| text.as_str());
+            text.map(|text| Event::Text(text.to_owned()))
+                .into_iter()
+                .collect()
+        }
         Some("tool.call") => vec![Event::Call {
             id: string(&event["toolCallId"]),
             tool: string(&event["name"]),
@@ -88,7 +96,9 @@ fn message(message: &Value) -> Vec<Event> {
                     input: parse_arguments(&function["arguments"]),
                 }
             };
-            std::iter::once(Event::Step)
+            let text = text(&message["content"]).into_owned();
+            [Event::Step, Event::Text(text)]
+                .into_iter()
                 .chain(calls.map(call))
                 .collect()
         }

@@ -40,6 +40,7 @@ fn add_message(builder: &mut TurnBuilder, message: &mut Value) {
 
 fn add_response(builder: &mut TurnBuilder, message: &mut Value) {
     let step = builder.begin_step();
+    builder.add_text(step, &text(&message["content"]));
     for call in message["tool_calls"].as_array().into_iter().flatten() {
         let function = &call["function"];
         // The input of a custom tool is plain text.

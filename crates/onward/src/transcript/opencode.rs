@@ -127,6 +127,9 @@ fn response(parts: &[Value]) -> Vec<Event> {
         if part["type"] == "step-start" && events.len() > 1 {
             events.push(Event::Step);
         }
+        if part["type"] == "text" || part["type"] == "reasoning" {
+            events.push(Event::Text(string(&part["text"])));
+        }
         if part["type"] != "tool" {
             continue;
         }

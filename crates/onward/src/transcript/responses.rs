@@ -45,14 +45,20 @@ pub(super) fn is_user_message(item: &Value) -> bool {
 /// The events of an item that is not a prompt.
 pub(super) fn item_events(item: &Value) -> Vec<Event> {
     if item["role"].is_string() {
-        let is_model = item["role"] == "assistant";
-        return is_model.then_some(Event::Content).into_iter().collect();
+        if item["role"] != "assistant" {
+            return Vec::new();
+        }
+        let text = text(&item["content"]).into_owned();
+        return vec![Event::Content, Event::Text(text)];
     }
     let kind = item["type"].as_str().unwrap_or_default();
     let Some(id) = item["call_id"].as_str() else {
         // A thought, or a call that the server executes.
-        let is_content = !kind.is_empty() && !kind.ends_with("_output");
-        return is_content.then_some(Event::Content).into_iter().collect();
+        if kind.is_empty() || kind.ends_with("_output") {
+            return Vec::new();
+        }
+        let thought = text(&item["summary"]).into_owned();
+        return vec![Event::Content, Event::Text(thought)];
     };
     let id = id.to_owned();
     if kind.ends_with("_output") {

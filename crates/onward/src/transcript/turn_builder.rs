@@ -44,6 +44,16 @@ impl TurnBuilder {
         }
     }
 
+    /// Adds text to a step.
+    pub(super) fn add_text(&mut self, step: usize, text: &str) {
+        if let Some(step) = self.steps.get_mut(step) {
+            if !step.text.is_empty() {
+                step.text.push('\n');
+            }
+            step.text.push_str(text);
+        }
+    }
+
     /// Adds a call to a step.
     pub(super) fn add_call(&mut self, step: usize, id: Option<&str>, tool: &str, input: Value) {
         let Some(calls) = self.steps.get_mut(step).map(|step| &mut step.calls) else {

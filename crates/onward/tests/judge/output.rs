@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use onward_testbed::TestDir;
+use serde_json::{Value, json};
 
 use crate::harness::{command, file, fixture, judge, row, rows};
 
@@ -98,6 +99,88 @@ fn reads_times_and_texts_of_steps() {
         "{}",
         run.stdout
     );
+}
+
+#[test]
+fn finds_repeated_texts_in_the_sessions_of_agents() {
+    let dir = TestDir::new("judge-texts");
+    let text = "I will now look at the file again. It must be there. Let me check it once more. ";
+    let text = text.repeat(6);
+    let user = json!({ "role": "user", "content": "go" });
+    let blocks = json!([{ "type": "text", "text": text }]);
+    let answer = json!({ "role": "assistant", "content": blocks });
+    let at = "2026-11-17T00:00:00Z";
+    let lines = |lines: &[Value]| {
+        lines
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+    };
+    let sessions = [
+        (
+            "claude-code",
+            lines(&[
+                json!({ "type": "user", "uuid": "1", "parentUuid": null, "message": user, "timestamp": at }),
+                json!({ "type": "assistant", "uuid": "2", "parentUuid": "1", "message": answer, "timestamp": at }),
+            ]),
+        ),
+        (
+            "codex",
+            lines(&[
+                json!({ "timestamp": at, "type": "event_msg", "payload": { "type": "user_message" } }),
+                json!({ "timestamp": at, "type": "response_item", "payload": {
+                "type": "message", "role": "assistant", "content": blocks,
+            } }),
+            ]),
+        ),
+        (
+            "kimi",
+            lines(&[
+                json!({ "type": "turn.prompt", "input": [] }),
+                json!({ "type": "context.append_loop_event", "event": { "type": "step.begin" } }),
+                json!({ "type": "context.append_loop_event", "event": {
+                "type": "content.part", "part": { "type": "text", "text": text },
+            } }),
+            ]),
+        ),
+        (
+            "copilot",
+            lines(&[
+                json!({ "type": "user.message", "data": { "content": "go" } }),
+                json!({ "type": "assistant.message", "data": { "content": text } }),
+            ]),
+        ),
+        (
+            "gemini",
+            json!({ "sessionId": "s", "messages": [
+            { "id": "1", "type": "user", "content": "go" },
+            { "id": "2", "type": "gemini", "content": text },
+        ] })
+            .to_string(),
+        ),
+        (
+            "opencode",
+            json!({ "info": {}, "messages": [
+            { "info": { "role": "user" }, "parts": [{ "type": "text", "text": "go" }] },
+            { "info": { "role": "assistant" }, "parts": blocks },
+        ] })
+            .to_string(),
+        ),
+        (
+            "openai",
+            json!([user, { "role": "assistant", "content": text }]).to_string(),
+        ),
+        ("anthropic", json!([user, answer]).to_string()),
+    ];
+    for (format, session) in sessions {
+        let session = file(&dir, format, session);
+        let run = judge(&["--json", "--format", format, &session]);
+        assert!(
+            run.json_lines()[0]["text_loop"].is_string(),
+            "{format}: {}",
+            run.stdout
+        );
+    }
 }
 
 #[test]

@@ -92,7 +92,7 @@ impl Thread {
                 None => true,
             });
         }
-        anthropic::add_calls(&mut self.builder, step, message);
+        anthropic::add_content(&mut self.builder, step, message);
         if let Some(step) = self.builder.steps.get_mut(step) {
             step.at = step.at.max(at);
         }

@@ -86,6 +86,7 @@ impl Conversation {
                         self.start_row(Role::Assistant, record);
                     }
                 }
+                Event::Text(_) => {}
                 Event::Call { id, tool, input } => {
                     let place = CallPlace { record, call };
                     self.add_call(place, &id, tool, &input, entry.at);
