@@ -103,14 +103,15 @@ fn checks_the_last_row_against_the_timeout() {
     let lines = |call: &Value| log(&[user_line("u1", "", "Go."), call.clone()]);
     dir.write("a.jsonl", lines(&call));
     assert_eq!(dir.findings("a.jsonl"), [(2, "stale".to_owned())]);
-    // A timestamp in the future is not stale, nor is a call with a very long timeout.
+    // A timestamp in the future is not stale.
     call["timestamp"] = "2999-01-01T00:00:00.000Z".into();
     dir.write("a.jsonl", lines(&call));
     assert_eq!(dir.findings("a.jsonl"), []);
     call["timestamp"] = "2026-03-01T10:00:00.000Z".into();
+    // Claude Code limits the timeout of a command.
     call["message"]["content"][0]["input"]["timeout"] = json!(1e15);
     dir.write("a.jsonl", lines(&call));
-    assert_eq!(dir.findings("a.jsonl"), []);
+    assert_eq!(dir.findings("a.jsonl"), [(2, "stale".to_owned())]);
     // A subagent has no timeout, and a call without a timestamp is never stale.
     call["message"]["content"][0]["name"] = "Task".into();
     dir.write("a.jsonl", lines(&call));
