@@ -74,6 +74,14 @@ pub enum Error {
         #[source]
         source: Option<Source>,
     },
+    /// The database cannot be moved, or a move into it has not ended.
+    #[error("{why}")]
+    Move {
+        /// The reason.
+        why: String,
+        /// The next action for the user.
+        hint: &'static str,
+    },
     /// The address cannot be used as a database.
     #[error("cannot use database `{address}`: {why}")]
     Address {
@@ -164,7 +172,7 @@ impl Error {
     /// The next action for the user.
     pub fn hint(&self) -> &'static str {
         match self {
-            Error::Unavailable { hint, .. } => hint,
+            Error::Unavailable { hint, .. } | Error::Move { hint, .. } => hint,
             Error::Overloaded(_) => "retry the call in a few seconds",
             Error::Corrupt(_) => {
                 "run `onward doctor` to check the whole database and list every corrupt row"
