@@ -4,8 +4,8 @@ use std::io::IsTerminal as _;
 
 use clap::Args;
 use onward_core::Code;
-use onward_engine::Address;
 use onward_engine::relocate::{Phase, Progress, Relocated, relocate};
+use onward_engine::{Address, Error, store};
 use serde::Serialize;
 
 use super::Context;
@@ -44,7 +44,7 @@ struct Moved {
 pub(super) async fn run(args: &Move, cx: &Context) -> Result {
     must_exist(cx)?;
     let source = &cx.config.database;
-    let target = Address::parse(&args.to).map_err(onward_engine::Error::Store)?;
+    let target = Address::parse(&args.to).map_err(Error::Store)?;
     cx.output.note(&format!("moving {source} to {target}"));
     let mut progress = ProgressLine::new(cx.output);
     let moved = relocate(source, &target, settings(cx), &mut |step| {
@@ -52,14 +52,18 @@ pub(super) async fn run(args: &Move, cx: &Context) -> Result {
     })
     .await;
     progress.end();
+    if let Err(Error::Store(store::Error::Unavailable { .. })) = &moved
+        && progress.has_begun()
+    {
+        cx.output
+            .note("the move is incomplete: run the same command again to continue it");
+    }
     let moved = moved?;
     if let Some(phase) = moved.failed {
         return Err(inconsistent(phase, &moved, &target));
     }
-    cx.output.note(&format!(
-        "the source is unchanged; to use the target, set `database` in the configuration or \
-         `DATABASE_URL`"
-    ));
+    cx.output
+        .note("the source is unchanged; to use the target, set `database` in the configuration");
     let Relocated {
         tenants,
         rows,
@@ -100,18 +104,14 @@ fn inconsistent(phase: Phase, moved: &Relocated, target: &Address) -> Failure {
         .map(|first| first.message.as_str())
         .unwrap_or_default();
     let (which, hint) = match phase {
-        Phase::VerifySource | Phase::Copy => (
-            "source",
+        Phase::VerifySource => (
+            "source".to_owned(),
             "nothing was moved; list all of them with `onward doctor`",
         ),
-        Phase::Compare | Phase::VerifyTarget => (
-            "target",
+        Phase::Copy | Phase::Compare | Phase::VerifyTarget => (
+            format!("target `{target}`"),
             "do not use the target, and report this; list all of them with `onward doctor`",
         ),
-    };
-    let which = match phase {
-        Phase::VerifyTarget => format!("{which} `{target}`"),
-        Phase::VerifySource | Phase::Copy | Phase::Compare => which.to_owned(),
     };
     Failure::new(
         Exit::ProblemsFound,
@@ -149,12 +149,21 @@ impl ProgressLine {
         if self.last == Some((phase, percent)) {
             return;
         }
-        let (action, unit) = match phase {
-            Phase::VerifySource => ("replaying the audit trails of the source", "tenants"),
-            Phase::Copy => ("copying", "rows"),
-            Phase::Compare => ("comparing", "rows"),
-            Phase::VerifyTarget => ("replaying the audit trails of the target", "tenants"),
+        let (action, one, many) = match phase {
+            Phase::VerifySource => (
+                "replaying the audit trails of the source",
+                "tenant",
+                "tenants",
+            ),
+            Phase::Copy => ("copying", "row", "rows"),
+            Phase::Compare => ("comparing", "row", "rows"),
+            Phase::VerifyTarget => (
+                "replaying the audit trails of the target",
+                "tenant",
+                "tenants",
+            ),
         };
+        let total = format::count(total, one, many);
         let is_new = self.last.is_none_or(|(last, _)| last != phase);
         self.last = Some((phase, percent));
         if self.is_terminal {
@@ -164,11 +173,17 @@ impl ProgressLine {
                 .saturating_sub(full);
             let bar = format!("{}{}", "#".repeat(full), ".".repeat(empty));
             print_stderr(&format!(
-                "\r\x1b[K[{bar}] {percent:>3} %  {action}: {done} of {total} {unit}"
+                "\r\x1b[K[{bar}] {percent:>3} %  {action}: {done} of {total}"
             ));
         } else if is_new {
-            self.output.note(&format!("{action}: {total} {unit}"));
+            self.output.note(&format!("{action}: {total}"));
         }
+    }
+
+    /// Whether rows may have been copied.
+    fn has_begun(&self) -> bool {
+        self.last
+            .is_some_and(|(phase, _)| phase != Phase::VerifySource)
     }
 
     fn end(&self) {
