@@ -147,6 +147,14 @@ impl Error {
         self
     }
 
+    /// The same error with the table of the rejected rows.
+    pub(crate) fn in_table(mut self, table: &str) -> Self {
+        if let Error::Refused { why, .. } = &mut self {
+            *why = format!("table `{table}`: {why}");
+        }
+        self
+    }
+
     /// The same error with its cause.
     pub(crate) fn caused_by(
         mut self,

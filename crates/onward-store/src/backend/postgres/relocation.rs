@@ -171,15 +171,15 @@ impl PostgresEnd {
             rows.join(", ")
         );
         let inserted = self.execute(&insert, &params).await;
-        inserted.map_err(|why| match why {
-            // A row with the same key exists.
-            Error::LostRace => raced(),
-            Error::Refused { why, source } => Error::Refused {
-                why: format!("table `{}`: {why}", table.name),
-                source,
-            },
-            other => other,
-        })?;
+        if let Err(why) = inserted {
+            // A duplicate key: another process has copied the row.
+            let is_duplicate = matches!(why, Error::LostRace);
+            return Err(if is_duplicate {
+                raced()
+            } else {
+                why.in_table(&table.name)
+            });
+        }
         let record = format!(
             "INSERT INTO {PROGRESS} AS known (tenant_id, table_name, last_key, copied) \
              VALUES ($1, $2, $3, $4) ON CONFLICT (tenant_id, table_name) DO UPDATE \
