@@ -13,7 +13,7 @@
 //! | `plan` | [`create`], [`next_step`], [`submit`], [`step`], [`modify`]: commands; [`status`], [`list`], [`audit`]: queries; [`context`]: context for an agent that starts a step or resumes a plan; [`skill`], [`feedback`]: skill executions, ratings and comments |
 //! | `agent` | [`session`]: sessions, turns, stall detection and escalation; [`tool_calls`]: tool calls, recorded before they run, interrupted when no result can arrive |
 //! | [`research`] | artifacts and plan outputs; [`search`], [`embed`], [`indexing`]: full-text and semantic search; [`extract`]: structured data extracted by models |
-//! | `operate` | [`sweep`]: acts on stalls; [`notification`]: delivery of notifications; [`access`], [`member`]: tenants, tokens and members; [`transfer`], [`verify`], [`retention`]: export and import, consistency checks, deletion of old data; [`request_log`]: the log of MCP requests |
+//! | `operate` | [`sweep`]: acts on stalls; [`notification`]: delivery of notifications; [`access`], [`member`]: tenants, tokens and members; [`transfer`], [`relocate`], [`verify`], [`retention`]: export and import, moves to another database, consistency checks, deletion of old data; [`request_log`]: the log of MCP requests |
 
 mod agent;
 pub mod caller;
@@ -29,7 +29,8 @@ mod sanitize;
 
 pub use agent::{session, tool_calls};
 pub use operate::{
-    access, member, notification, readiness, request_log, retention, sweep, transfer, verify,
+    access, member, notification, readiness, relocate, request_log, retention, sweep, transfer,
+    verify,
 };
 pub use plan::{
     audit, context, create, feedback, list, modify, next_step, skill, status, step, submit,

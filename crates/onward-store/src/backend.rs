@@ -5,6 +5,7 @@
 //! what to cache.
 
 pub(crate) mod postgres;
+pub(crate) mod relocation;
 pub(crate) mod sqlite;
 
 use std::pin::Pin;

@@ -74,6 +74,14 @@ pub enum Error {
         #[source]
         source: Option<Source>,
     },
+    /// The database cannot be moved, or a move into it has not ended.
+    #[error("{why}")]
+    Move {
+        /// The reason.
+        why: String,
+        /// The next action for the user.
+        hint: &'static str,
+    },
     /// The address cannot be used as a database.
     #[error("cannot use database `{address}`: {why}")]
     Address {
@@ -139,6 +147,14 @@ impl Error {
         self
     }
 
+    /// The same error with the table of the rejected rows.
+    pub(crate) fn in_table(mut self, table: &str) -> Self {
+        if let Error::Refused { why, .. } = &mut self {
+            *why = format!("table `{table}`: {why}");
+        }
+        self
+    }
+
     /// The same error with its cause.
     pub(crate) fn caused_by(
         mut self,
@@ -164,7 +180,7 @@ impl Error {
     /// The next action for the user.
     pub fn hint(&self) -> &'static str {
         match self {
-            Error::Unavailable { hint, .. } => hint,
+            Error::Unavailable { hint, .. } | Error::Move { hint, .. } => hint,
             Error::Overloaded(_) => "retry the call in a few seconds",
             Error::Corrupt(_) => {
                 "run `onward doctor` to check the whole database and list every corrupt row"

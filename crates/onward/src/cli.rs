@@ -22,6 +22,7 @@ mod install;
 mod man;
 mod mcp;
 mod migrate;
+mod move_database;
 mod plan;
 mod proxy;
 mod reindex;
@@ -127,6 +128,7 @@ enum Command {
     Migrate(migrate::Migrate),
     Backup(backup::Backup),
     Restore(restore::Restore),
+    Move(move_database::Move),
     Forget(forget::Forget),
     Reindex(reindex::Reindex),
     Completions(completions::Completions),
@@ -229,6 +231,7 @@ fn dispatch(cli: Cli, mcp_endpoint: NewMcpEndpoint) -> Result {
         Command::Migrate(args) => run_async(read(), async |cx| migrate::run(&args, cx).await),
         Command::Backup(args) => run_async(read(), async |cx| backup::run(&args, cx).await),
         Command::Restore(args) => run_async(read(), async |cx| restore::run(&args, cx).await),
+        Command::Move(args) => run_async(read(), async |cx| move_database::run(&args, cx).await),
         Command::Reindex(_) => run_async(read(), async |cx| reindex::run(cx).await),
         Command::Forget(_) => run_async(read(), async |cx| forget::run(cx).await),
     }

@@ -77,6 +77,7 @@ impl From<&store::Error> for Exit {
             | store::Error::Older { .. }
             | store::Error::LostRace
             | store::Error::Address { .. } => Exit::Unavailable,
+            store::Error::Move { .. } => Exit::Rejected,
             // The database is reachable; its content or the statement is invalid.
             store::Error::Corrupt(_) | store::Error::Refused { .. } | _ => Exit::Failed,
         }

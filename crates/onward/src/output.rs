@@ -101,6 +101,10 @@ impl Output {
         }
     }
 
+    pub(crate) fn is_quiet(self) -> bool {
+        self.quiet
+    }
+
     pub(crate) fn is_verbose(self) -> bool {
         self.verbose && !self.quiet
     }

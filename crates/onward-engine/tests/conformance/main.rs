@@ -53,6 +53,7 @@ mod plan_cache;
 mod plan_context;
 mod plans;
 mod readiness;
+mod relocation;
 mod request_log;
 mod research;
 mod result_values;

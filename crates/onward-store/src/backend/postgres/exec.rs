@@ -66,7 +66,7 @@ impl Exec for Connection {
     }
 }
 
-static SYNTAX: Syntax = Syntax {
+pub(super) static SYNTAX: Syntax = Syntax {
     quote: '\'',
     prefix: ":*",
     and: " & ",

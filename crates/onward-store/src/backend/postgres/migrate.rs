@@ -9,6 +9,7 @@ use tokio_postgres::Client;
 
 use super::address::Address;
 use super::error;
+use crate::backend::relocation::{PROGRESS, unfinished};
 use crate::error::Error;
 
 /// All migrations, in order; the first one creates version 1.
@@ -53,8 +54,25 @@ fn too_old(major: i32, version: &str) -> Option<String> {
         .then(|| format!("the server is PostgreSQL {version}, but {OLDEST} or newer is required"))
 }
 
-/// Version of the database.
+/// Version of the database. Fails if a move into it has not ended.
 pub(super) async fn version(client: &Client) -> Result<i64, Error> {
+    if is_unfinished(client).await? {
+        return Err(unfinished());
+    }
+    recorded_version(client).await
+}
+
+/// Whether a move into the database has begun and not ended.
+pub(super) async fn is_unfinished(client: &Client) -> Result<bool, Error> {
+    let progress = format!("SELECT to_regclass('{PROGRESS}') IS NOT NULL");
+    let there = client.query_one(&progress, &[]).await;
+    there
+        .and_then(|row| row.try_get(0))
+        .map_err(|why| error::of_statement(&why, "schema version"))
+}
+
+/// Version of the database.
+pub(super) async fn recorded_version(client: &Client) -> Result<i64, Error> {
     let failed = |why| error::of_statement(&why, "schema version");
     let there = client
         .query_one("SELECT to_regclass('onward_schema') IS NOT NULL", &[])

@@ -157,7 +157,7 @@ impl File {
     }
 }
 
-fn value(cell: ValueRef<'_>) -> Value {
+pub(super) fn value(cell: ValueRef<'_>) -> Value {
     match cell {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(int) => Value::Int(int),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::file::File;
 use super::paths::companion;
 use super::{backup, error};
+use crate::backend::relocation::unfinished;
 use crate::error::Error;
 
 /// All migrations, in order; the first one creates version 1.
@@ -44,8 +45,16 @@ pub(super) fn check_application(
     })
 }
 
-/// Version of the file.
+/// Version of the file. Fails if a move into it has not ended.
 pub(crate) fn version(connection: &File) -> Result<i64, Error> {
+    match recorded_version(connection)? {
+        version if version < 0 => Err(unfinished()),
+        version => Ok(version),
+    }
+}
+
+/// Version of the file; negative until a move into it has ended.
+pub(super) fn recorded_version(connection: &File) -> Result<i64, Error> {
     connection
         .file
         .pragma_query_value(None, "user_version", |row| row.get(0))

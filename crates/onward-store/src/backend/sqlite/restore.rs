@@ -83,7 +83,7 @@ fn before(stamp: &str) -> String {
 
 /// Waits for the write queue, so that other processes do not write. The lock is released when the
 /// file is closed.
-fn take_queue(path: &Path) -> Result<fs::File, Error> {
+pub(super) fn take_queue(path: &Path) -> Result<fs::File, Error> {
     let failed = |why| error::unreachable(why, path);
     let queue = lock_file::open(&companion(path, write_queue::SUFFIX)).map_err(failed)?;
     let since = Instant::now();
