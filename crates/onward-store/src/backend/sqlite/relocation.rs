@@ -63,7 +63,7 @@ pub(crate) fn open_target(path: &Path) -> Result<Box<dyn Endpoint>, Error> {
     migrate::check_application(&file, &path, false)?;
     file.prepare_to_write(&path)?;
     match migrate::recorded_version(&file)? {
-        found if found >= 0 => migrate::migrate(&file)?,
+        found if found >= 0 => migrate::migrate(&file, &path)?,
         found if found == -migrate::VERSION => {}
         _ => return Err(other_version()),
     }
