@@ -23,7 +23,7 @@ pub enum DefaultTimeout {
 /// A row of an agent's table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ToolTimeout {
-    /// The name of the tool; `*` at the end stands for any rest.
+    /// The name of the tool; `*` at the end matches any rest.
     pub tool: &'static str,
     /// The timeout if neither the input nor the environment has one.
     pub default: DefaultTimeout,

@@ -140,7 +140,7 @@ impl CallTimeouts {
 }
 
 /// A configured timeout: `TOOL=MILLISECONDS` or `AGENT/TOOL=MILLISECONDS`. `*` at the end of a tool
-/// stands for any rest; 0 means no timeout.
+/// matches any rest; 0 means no timeout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeoutRule {
     agent: Option<String>,

@@ -277,6 +277,9 @@ fn is_reference(content: &str) -> bool {
         || wrapped("{", "}")
 }
 
+/// Usual first folders of a path.
+const FOLDERS: [&str; 6] = ["home", "Users", "var", "run", "etc", "tmp"];
+
 /// Whether it is a path: a secret in Base64 that begins with a slash has capital letters.
 fn is_path(content: &str) -> bool {
     let is_rooted = ["/", "./", "../", "~/"]
@@ -288,11 +291,12 @@ fn is_path(content: &str) -> bool {
             || b.is_ascii_digit()
             || matches!(b, b'.' | b'_' | b'/' | b'-' | b'~')
     });
-    let is_folder = [
-        "/home/", "/Users/", "/var/", "/run/", "/etc/", "/tmp/", "~/", "./",
-    ]
-    .iter()
-    .any(|folder| content.starts_with(folder));
+    let mut folders = content.split('/');
+    let is_folder = match (folders.next(), folders.next()) {
+        (Some(""), Some(first)) => FOLDERS.contains(&first),
+        (Some(first), Some(_)) => matches!(first, "~" | "."),
+        (_, None) | (None, _) => false,
+    };
     is_drive || is_folder || (is_rooted && is_plain)
 }
 

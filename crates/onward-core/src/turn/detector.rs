@@ -213,7 +213,7 @@ impl ProgressDetector {
     }
 
     /// The progress of a step. A change of the tree is progress unless the tree was in that state
-    /// before in this turn. Without fingerprints, a repeated edit tells that it was.
+    /// before in this turn. Without fingerprints, a repeated edit counts as that.
     fn progress(
         &self,
         external: ExternalChange,

@@ -286,7 +286,7 @@ fn line_intent(line: &str) -> Intent {
         })
 }
 
-/// The purpose of a command whose name tells it.
+/// The purpose of a command, by its name.
 pub(super) fn command_intent(command: &SimpleCommand) -> Intent {
     if command.writes_to.is_some() {
         return Intent::ShellWrite;

@@ -125,7 +125,7 @@ struct Output {
     /// The number of words that are new in an action with the same target as an earlier one.
     words_added: Option<usize>,
     outcome: Outcome,
-    /// An error has a word that no earlier error of this turn has, and that is not from the input.
+    /// An error contains a word that is neither in an earlier error of this turn nor in the input.
     says_more: bool,
     /// The number of characters.
     chars: usize,

@@ -152,7 +152,7 @@ const AFFIRMED: [&str; 7] = [
 ];
 /// Words that negate the next one: `0 errors`.
 const NEGATIONS: [&str; 5] = ["no", "0", "zero", "without", "not"];
-/// Words that negate the one before: `"errors": 0`.
+/// Words that negate the previous word: `"errors": 0`.
 const ABSENT: [&str; 5] = ["0", "null", "none", "false", "nil"];
 
 /// The outcome of a call. `searches` is false if the words of refusals are not searched.

@@ -141,7 +141,7 @@ fn polling_without_a_pause_counts_in_steps() {
         let looks = (0..20).map(|nth| shell(command, "in progress").at(nth * 4));
         assert_eq!(Harness::default().stalls_after(looks), Some(9), "{command}");
     }
-    // A command that returns before its pause is over does not wait.
+    // A command that returns before its pause has passed does not wait.
     let looks = (0..20).map(|nth| shell("sleep 60; true", "").failed().at(nth * 4));
     assert!(Harness::default().stalls_after(looks).is_some());
 }

@@ -15,7 +15,7 @@ pub(super) mod record;
 mod recover;
 
 pub use health::{CallCounts, SessionHealth, SessionPlan};
-pub use hooks::{Approval, CallRef};
-pub use record::{Change, InitialState, NewCall, POLICY};
+pub use hooks::Approval;
+pub use record::{CallRef, Change, InitialState, NewCall, POLICY};
 pub use recover::RecoveryReport;
 pub(crate) use recover::{RETRY_AFTER, recover};

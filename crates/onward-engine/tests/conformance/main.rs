@@ -63,6 +63,7 @@ mod roles;
 mod schedule;
 mod semantic_search;
 mod session_activity;
+mod session_steps;
 mod sessions;
 mod skills;
 mod stalls;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use onward_core::turn::escalation::{self, EscalationState, REJECTION_PREFIX, ToolGate};
 use onward_core::turn::{
-    ExternalChange, IdleReason, Judgement, LoopControl, OnStall, Progress, State, TurnEnd,
-    TurnJudge, TurnPolicy, Verdict,
+    ExternalChange, Judgement, LoopControl, OnStall, Progress, State, TurnEnd, TurnJudge,
+    TurnPolicy, Verdict,
 };
 use onward_engine::Error;
 use onward_engine::retention::Retention;
@@ -249,97 +249,6 @@ async fn counts_a_call_reported_twice_once(harness: &Harness) {
     let (turn, steps) = &view.turns[0];
     assert_eq!((turn.standing.steps, steps.len()), (2, 2));
     assert_eq!(steps[1].calls.len(), 2);
-}
-
-async fn the_first_batch_is_one_step_in_every_agent(harness: &Harness) {
-    let subagent = HookSource {
-        subagent: "worker".to_owned(),
-        ..source()
-    };
-    for source in [source(), subagent] {
-        harness.begin_turn(source.clone()).await;
-        let calls: Vec<ObservedCall> = (0..9)
-            .map(|nth| call(&format!("c{nth}"), &format!("rg word{nth}"), ""))
-            .collect();
-        for call in &calls {
-            let separate = ObservedStep {
-                report: StepReport::CallOfBatch,
-                ..step(vec![call.clone()])
-            };
-            let messages = harness.observe(source.clone(), separate).await;
-            assert_eq!(messages, StepMessages::default());
-        }
-        harness.observe(source, step(calls)).await;
-    }
-    let view = harness.session_view().await;
-    assert_eq!(view.turns.len(), 2);
-    for (turn, steps) in &view.turns {
-        assert_eq!((turn.standing.steps, steps.len()), (1, 1));
-        assert_eq!(steps[0].calls.len(), 9);
-    }
-}
-
-async fn an_agent_without_batches_is_judged_by_its_calls(harness: &Harness) {
-    harness.begin_turn(source()).await;
-    for nth in 0..40 {
-        let separate = ObservedStep {
-            report: StepReport::CallOfBatch,
-            ..step(vec![call(&format!("c{nth}"), "true", "")])
-        };
-        harness.observe(source(), separate).await;
-    }
-    let view = harness.session_view().await;
-    assert_eq!(view.turns[0].0.standing.steps, 40 - 32);
-}
-
-async fn a_call_id_may_be_used_again_in_another_turn(harness: &Harness) {
-    for _ in 0..2 {
-        harness.begin_turn(source()).await;
-        harness
-            .observe(source(), step(vec![call("same", "true", "")]))
-            .await;
-        harness
-            .engine
-            .end_turn(&harness.me, source())
-            .await
-            .unwrap();
-    }
-    let view = harness.session_view().await;
-    let steps: Vec<u32> = (view.turns.iter())
-        .map(|(turn, _)| turn.standing.steps)
-        .collect();
-    assert_eq!(steps, [1, 1]);
-}
-
-async fn a_tree_in_an_earlier_state_is_not_progress(harness: &Harness) {
-    harness.begin_turn(source()).await;
-    for (nth, tree) in ["other", "same", "other", "third"].into_iter().enumerate() {
-        let step = ObservedStep {
-            fingerprint: Fingerprint::Value(tree.to_owned()),
-            ..step(vec![call(&format!("c{nth}"), "./toggle", "")])
-        };
-        harness.observe(source(), step).await;
-    }
-    let view = harness.session_view().await;
-    let judged: Vec<Judgement> = (view.turns[0].1.iter())
-        .map(|step| step.judgement)
-        .collect();
-    use Judgement::{Idle, Progress};
-    assert_eq!(judged, [Progress, Idle, Idle, Progress]);
-}
-
-async fn an_idle_step_has_the_reason_of_each_call(harness: &Harness) {
-    harness.begin_turn(source()).await;
-    let calls = vec![call("a", "true", ""), call("b", "rg nothing", "")];
-    harness.observe(source(), step(calls)).await;
-    let view = harness.session_view().await;
-    let step = &view.turns[0].1[0];
-    let reasons: Vec<Option<IdleReason>> = step.calls.iter().map(|call| call.idle).collect();
-    assert_eq!(reasons, [Some(IdleReason::NoOp), Some(IdleReason::Empty)]);
-    assert_eq!(
-        step.why,
-        Some(format!("{}, {}", IdleReason::NoOp, IdleReason::Empty))
-    );
 }
 
 async fn a_denied_call_is_not_counted_as_a_step(harness: &Harness) {
@@ -628,11 +537,6 @@ on_both_databases![
     records_progress_with_its_reason,
     the_first_fingerprint_is_a_baseline_and_a_late_one_is_not_judged,
     counts_a_call_reported_twice_once,
-    the_first_batch_is_one_step_in_every_agent,
-    an_agent_without_batches_is_judged_by_its_calls,
-    a_call_id_may_be_used_again_in_another_turn,
-    a_tree_in_an_earlier_state_is_not_progress,
-    an_idle_step_has_the_reason_of_each_call,
     a_denied_call_is_not_counted_as_a_step,
     a_disabled_session_is_recorded_without_intervention,
     the_warn_policy_notifies_only_the_user,

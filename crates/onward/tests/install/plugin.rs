@@ -124,7 +124,7 @@ fn a_missing_binary_has_no_effect_on_the_agent() {
     assert_eq!(effects["outputs"][4], "(no output)");
 }
 
-/// Resumes a session as opencode does: without creating it, in a process of its own.
+/// Resumes a session as opencode does: without creating it, in a separate process.
 const RESUMED: &str = r#"
 import { Onward } from "./onward.mjs"
 const hooks = await Onward({ client: {}, directory: process.cwd() })

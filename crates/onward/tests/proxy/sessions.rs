@@ -536,7 +536,7 @@ async fn a_batch_with_a_subagent_times_out_without_activity() {
         let conversation = Conversation::new(Api::Anthropic, false, session);
         conversation.send(&proxy).await;
     }
-    // The subagent sends a request of its own.
+    // The subagent sends a separate request.
     let mut subagent = Conversation::new(Api::Anthropic, false, "agent");
     subagent.rows.clear();
     subagent.add_user_message("Find the tables.");

@@ -8,7 +8,8 @@ use onward_core::turn::{LoopControl, TurnEnd};
 use onward_store::{CallRecord, Sessions, ToolCalls, Turn, Tx};
 
 use super::recorder::TurnRecorder;
-use super::turns::{SessionState, is_current, load_session};
+use super::recorder::{SessionState, is_current};
+use super::turns::load_session;
 use crate::agent::activity;
 use crate::agent::observed::HookSource;
 use crate::agent::tool_calls::{InitialState, NewCall, record};

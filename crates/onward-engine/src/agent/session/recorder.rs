@@ -8,9 +8,8 @@ use onward_core::turn::escalation::{self, EscalationState};
 use onward_core::turn::{
     Call, ExternalChange, JudgedStep, LoopControl, State, TreeChange, TurnEnd, TurnJudge,
 };
-use onward_store::{Sessions, Turn, Tx, Watched};
+use onward_store::{SeenClaim, Sessions, Turn, Tx, Watched};
 
-use super::turns::{SessionState, is_current};
 use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, StepReport, truncate_id};
 use crate::sanitize;
 
@@ -20,6 +19,24 @@ const MAX_KNOWN_CALLS: usize = 96;
 const MAX_CALLS_WITHOUT_BATCH: usize = 32;
 /// Marks the id of a call that was reported separately and not judged.
 pub(super) const UNJUDGED: &str = "?";
+
+/// Stored state of an agent before an event is applied.
+pub(super) struct SessionState {
+    pub(super) off: bool,
+    pub(super) claims: Vec<SeenClaim>,
+    pub(super) watched: Option<Watched>,
+    pub(super) turn: Option<Turn>,
+}
+
+/// Whether an event belongs to this turn: the turn has not ended, or it was stopped and no other
+/// turn has started.
+pub(super) fn is_current(turn: &Turn, source: &HookSource) -> bool {
+    let same = match (&turn.key, &source.turn) {
+        (Some(stored), Some(reported)) => stored == reported,
+        (None, _) | (_, None) => true,
+    };
+    same && matches!(turn.ended, None | Some((_, TurnEnd::Stopped)))
+}
 
 /// The current turn and its stored state.
 pub(super) struct TurnRecorder {

@@ -15,11 +15,9 @@ use onward_core::turn::{
     IdleReason, Judgement, LoopControl, OnStall, ProgressDetector, State, TurnEnd, Verdict, preview,
 };
 use onward_core::{PlanId, Timestamp};
-use onward_store::{
-    CallLine, CallRecord, Plans, SeenClaim, Sessions, Sheet, Turn, TurnStep, Tx, Watched,
-};
+use onward_store::{CallLine, CallRecord, Plans, SeenClaim, Sessions, Sheet, TurnStep, Tx};
 
-use super::recorder::TurnRecorder;
+use super::recorder::{SessionState, TurnRecorder, is_current};
 use crate::agent::activity;
 use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep};
 use crate::agent::tool_calls::{hooks, recover};
@@ -227,24 +225,6 @@ impl Engine {
         });
         ended.await
     }
-}
-
-/// Stored state of an agent before an event is applied.
-pub(super) struct SessionState {
-    pub(super) off: bool,
-    pub(super) claims: Vec<SeenClaim>,
-    pub(super) watched: Option<Watched>,
-    pub(super) turn: Option<Turn>,
-}
-
-/// Whether an event belongs to this turn: the turn has not ended, or it was stopped and no other
-/// turn has started.
-pub(super) fn is_current(turn: &Turn, source: &HookSource) -> bool {
-    let same = match (&turn.key, &source.turn) {
-        (Some(stored), Some(reported)) => stored == reported,
-        (None, _) | (_, None) => true,
-    };
-    same && matches!(turn.ended, None | Some((_, TurnEnd::Stopped)))
 }
 
 /// Records an event of a session, which also counts as activity on the steps that it holds, and

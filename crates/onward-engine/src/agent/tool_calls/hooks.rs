@@ -9,10 +9,9 @@ use onward_core::Timestamp;
 use onward_core::call::{CallState, Cause};
 use onward_core::role::Permission;
 use onward_store::{CallRecord, Sessions, ToolCalls, Tx};
-use serde_json::Value;
 
 use super::record::{
-    Change, POLICY, accepts_result, apply, complete_in_background, digest, sanitize_name,
+    CallRef, Change, POLICY, accepts_result, apply, complete_in_background, digest,
 };
 use super::recover;
 use crate::agent::activity;
@@ -23,26 +22,6 @@ use crate::error::Error;
 
 /// Maximum number of interrupted calls listed for an agent.
 const MAX_LISTED: u32 = 20;
-
-/// Identifies a call in an approval event or a result.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CallRef {
-    /// The id assigned by the agent.
-    pub id: Option<String>,
-    /// The tool.
-    pub tool: String,
-    /// The tool's input.
-    pub input: Value,
-}
-
-impl CallRef {
-    /// Makes the names storable.
-    fn sanitized(mut self) -> Self {
-        self.id.iter_mut().for_each(sanitize_name);
-        sanitize_name(&mut self.tool);
-        self
-    }
-}
 
 /// State of a user's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,6 @@ use onward_store::{CallKey, CallRecord, Session, Sessions, ToolCalls, Tx};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::hooks::CallRef;
 use crate::agent::activity;
 use crate::agent::observed::HookSource;
 use crate::caller::Caller;
@@ -35,6 +34,26 @@ pub const POLICY: CallPolicy = CallPolicy {
 const PREVIEW_CHARS: usize = 200;
 /// Maximum length of an id or tool name. Models may produce arbitrary values.
 const MAX_NAME_CHARS: usize = 200;
+
+/// Identifies a call in an approval event or a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallRef {
+    /// The id assigned by the agent.
+    pub id: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// The tool's input.
+    pub input: Value,
+}
+
+impl CallRef {
+    /// Makes the names storable.
+    pub(super) fn sanitized(mut self) -> Self {
+        self.id.iter_mut().for_each(sanitize_name);
+        sanitize_name(&mut self.tool);
+        self
+    }
+}
 
 /// A tool call that is about to run.
 #[derive(Debug, Clone, PartialEq)]

@@ -17,16 +17,25 @@ use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Notification, Socket};
+use uuid::Uuid;
 
+use super::error;
 use super::hosts::{self, Hosts};
 use super::session::{self, MARK, Session, Setting};
 use super::tls::{self, Tls};
-use super::{error, listen};
 use crate::error::Error;
 
 /// Name of a connection: this prefix and the version of the program, unless the address has another
 /// name.
 pub(super) const APPLICATION: &str = "onward ";
+
+/// A random id, which identifies this process or one of its connections.
+pub(super) fn random_id() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    // Seeded randomly by the standard library; not a secret.
+    let half = || u128::from(RandomState::new().hash_one(std::process::id()));
+    Uuid::from_u128(half() << 64 | half()).to_string()
+}
 
 /// Location of a server, and how to connect to it.
 #[derive(Clone)]
@@ -163,7 +172,7 @@ impl Address {
     ) -> Result<(Client, JoinHandle<()>, Option<String>), Error> {
         let failed = |why| error::of_connection(&why, &self.shown);
         if !self.rejects_options.load(Ordering::Relaxed) {
-            let mark = listen::random_id();
+            let mark = random_id();
             let mut marked = host.clone();
             marked.options(format!("-c {MARK}={mark}"));
             match self.connect(&marked, notifications.clone()).await {

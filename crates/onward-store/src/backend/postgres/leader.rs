@@ -6,10 +6,11 @@
 //! failover, two servers may act concurrently for a moment, which the version check at commit makes
 //! harmless.
 //!
-//! A lease needs no session and no connection of its own, so a suspended leader blocks no other
+//! A lease needs no session and no separate connection, so a suspended leader blocks no other
 //! server, and a waiting server holds no snapshot.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
@@ -17,8 +18,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::server::Postgres;
-use super::{error, listen};
+use super::address::random_id;
+use super::error;
+use super::pool::Pool;
 use crate::backend::Leader;
 use crate::error::Error;
 use crate::lead::Lead;
@@ -48,7 +50,7 @@ const RELEASE: &str = "DELETE FROM leases WHERE duty = $1 AND holder = $2";
 /// A lease of this process.
 #[derive(Clone)]
 struct Lease {
-    postgres: Postgres,
+    pool: Arc<Pool>,
     duty: &'static str,
     /// Identifies the holder. Not a secret.
     holder: String,
@@ -80,7 +82,7 @@ impl Lease {
     }
 
     async fn run(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
-        let checkout = self.postgres.acquire().await?;
+        let checkout = self.pool.get().await?;
         let client = &checkout.client;
         let ran = async {
             let prepared = client.prepare_cached(sql).await?;
@@ -125,11 +127,11 @@ pub(super) struct Leadership {
 
 impl Leadership {
     /// Waits until no other server is the leader.
-    pub(super) async fn acquire(postgres: &Postgres, lead: Lead) -> Result<Self, Error> {
+    pub(super) async fn acquire(pool: &Arc<Pool>, lead: Lead) -> Result<Self, Error> {
         let lease = Lease {
-            postgres: postgres.clone(),
+            pool: Arc::clone(pool),
             duty: lead.name(),
-            holder: listen::random_id(),
+            holder: random_id(),
         };
         loop {
             if let Some(left) = lease.remaining().await? {

@@ -14,9 +14,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, broadcast};
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
-use uuid::Uuid;
 
-use super::address::{Address, LongLivedConnection};
+use super::address::{Address, LongLivedConnection, random_id};
 use super::{error, statistics};
 use crate::change::{Changed, Subject};
 use crate::error::Error;
@@ -104,14 +103,6 @@ pub(super) async fn start(
     };
     tokio::spawn(exchange.run(connection));
     Ok(outbox)
-}
-
-/// A random id, which identifies this process, so that it ignores its own notifications.
-pub(super) fn random_id() -> String {
-    use std::hash::{BuildHasher, RandomState};
-    // Seeded randomly by the standard library; not a secret.
-    let half = || u128::from(RandomState::new().hash_one(std::process::id()));
-    Uuid::from_u128(half() << 64 | half()).to_string()
 }
 
 /// Subscribes. A notification that is lost in a crash does no harm, so sending one does not wait

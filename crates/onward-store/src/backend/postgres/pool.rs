@@ -21,7 +21,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::address::Address;
-use super::server::Limits;
 use super::session::{ROLE, Session, literal};
 use super::{error, pooler};
 use crate::error::Error;
@@ -117,6 +116,32 @@ impl managed::Manager for Connections {
 }
 
 type PoolError = managed::PoolError<Error>;
+
+/// Default maximum number of connections of a process.
+const CONNECTIONS: usize = 16;
+
+/// Limits of the backend.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) connections: usize,
+    /// Maximum wait for a free connection.
+    pub(super) wait: Duration,
+    /// Maximum wait for a response. The server cancels a statement before that.
+    pub(super) response: Duration,
+    /// Maximum time that a transition is queued to be batched with others.
+    pub(super) max_wait: Duration,
+}
+
+impl Limits {
+    pub(super) fn new(connections: Option<usize>) -> Self {
+        Self {
+            connections: connections.unwrap_or(CONNECTIONS),
+            wait: Duration::from_secs(5),
+            response: Duration::from_secs(40),
+            max_wait: Duration::from_millis(20),
+        }
+    }
+}
 
 /// Interval at which another connection is opened after the server rejected one.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);

@@ -1,7 +1,6 @@
 //! A database on a PostgreSQL server: its pool, its limits, and operations outside of transactions.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::broadcast;
 
@@ -9,7 +8,7 @@ use super::address::{APPLICATION, Address};
 use super::batcher::queue::Batchers;
 use super::leader::Leadership;
 use super::listen::{self, Outbox};
-use super::pool::{Checkout, Pool};
+use super::pool::{Checkout, Limits, Pool};
 use super::session::Session;
 use super::{distribute, error, migrate, near_index, pooler};
 use crate::backend::Leader;
@@ -19,39 +18,13 @@ use crate::error::Error;
 use crate::lead::Lead;
 use crate::vector_index::{Indexed, Many, Pgvector};
 
-/// Default maximum number of connections of a process.
-const CONNECTIONS: usize = 16;
-
-/// Limits of the backend.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) connections: usize,
-    /// Maximum wait for a free connection.
-    pub(super) wait: Duration,
-    /// Maximum wait for a response. The server cancels a statement before that.
-    pub(super) response: Duration,
-    /// Maximum time that a transition is queued to be batched with others.
-    pub(super) max_wait: Duration,
-}
-
-impl Limits {
-    pub(super) fn new(connections: Option<usize>) -> Self {
-        Self {
-            connections: connections.unwrap_or(CONNECTIONS),
-            wait: Duration::from_secs(5),
-            response: Duration::from_secs(40),
-            max_wait: Duration::from_millis(20),
-        }
-    }
-}
-
 /// A database on a PostgreSQL server. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Postgres(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) address: Address,
-    pub(super) pool: Pool,
+    pub(super) pool: Arc<Pool>,
     pub(super) limits: Limits,
     pub(super) outbox: Arc<Outbox>,
     watchers: broadcast::Sender<Changed>,
@@ -95,7 +68,7 @@ impl Postgres {
         migrate::migrate(&standing.client, &address, &schemas, migrates).await?;
         let distributed = distribute::is_distributed(&standing.client).await?;
         let session = Session::for_transactions(&address.given, &schemas, distributed);
-        let pool = Pool::new(&address, session, limits)?;
+        let pool = Arc::new(Pool::new(&address, session, limits)?);
         let outbox = listen::start(address.clone(), standing, watchers.clone()).await?;
         Ok(Self(Arc::new(Inner {
             address,
@@ -134,7 +107,7 @@ impl Postgres {
 
     /// Waits until no other server is the leader, and becomes the leader.
     pub(crate) async fn lead(&self, lead: Lead) -> Result<Box<dyn Leader>, Error> {
-        let leadership = Box::pin(Leadership::acquire(self, lead)).await?;
+        let leadership = Box::pin(Leadership::acquire(&self.0.pool, lead)).await?;
         Ok(Box::new(leadership))
     }
 

@@ -20,7 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::connection::Mode;
-use super::server::{Inner, Limits, Postgres};
+use super::pool::Limits;
+use super::server::{Inner, Postgres};
 use super::*;
 use crate::change::{Changed, Subject};
 use crate::error::Error;

@@ -1,5 +1,5 @@
-//! Reports a database that accepts no writes, and plans that no process sweeps. Lists nothing if there
-//! is no problem. The write is that of `/readyz`: the time of the last check.
+//! Reports a database that accepts no writes, and plans that no process sweeps. Lists nothing
+//! without a problem. The write is that of `/readyz`: the time of the last check.
 
 use std::time::Duration;
 
