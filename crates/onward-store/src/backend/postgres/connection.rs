@@ -136,8 +136,25 @@ impl Connection {
         self.postgres.0.limits.response
     }
 
-    /// Runs the statements in one round trip. A statement without rows returns an empty list.
+    /// Runs the statements in one round trip, or in two if a statement may lose a race: the others
+    /// are sent once it has won. A statement without rows returns an empty list.
     pub(super) async fn run_batch(
+        &mut self,
+        batch: &[Statement],
+        changes: bool,
+    ) -> Result<Vec<Vec<Row>>, Error> {
+        let all: Vec<&Statement> = batch.iter().collect();
+        let (first, rest) = batch.split_at(self.sent_before_commit(&all, true));
+        if first.is_empty() || rest.is_empty() {
+            return self.run_together(batch, changes).await;
+        }
+        let mut rows = self.run_together(first, changes).await?;
+        rows.extend(self.run_together(rest, changes).await?);
+        Ok(rows)
+    }
+
+    /// Runs the statements in one round trip.
+    async fn run_together(
         &mut self,
         batch: &[Statement],
         changes: bool,
@@ -221,7 +238,7 @@ impl Connection {
         }
     }
 
-    /// Number of statements whose result must be known before the commit is sent: up to the last one
+    /// Number of statements whose result must be known before the rest is sent: up to the last one
     /// that may lose a race. None if all statements are one message: it writes nothing if it has
     /// lost.
     fn sent_before_commit(&self, batch: &[&Statement], begins: bool) -> usize {

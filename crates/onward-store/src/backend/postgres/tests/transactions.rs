@@ -121,6 +121,19 @@ async fn a_transition_is_atomic() {
 }
 
 #[tokio::test]
+async fn statements_after_a_lost_race_are_not_sent() {
+    let postgres = fresh().await;
+    put(&postgres, "a", "one").await.unwrap();
+    let mut tx = advancing(&postgres, "a");
+    tx.queue(key("one"));
+    // It depends on the state that the race changed, so it would fail.
+    tx.queue(Statement::new(RENAME, params!["missing", "x"]).expecting(1));
+    let lost = tx.ask(vec![Statement::new(KEYS, vec![])]).await;
+    assert!(matches!(lost, Err(Error::LostRace)), "{lost:?}");
+    rollback(tx);
+}
+
+#[tokio::test]
 async fn sets_the_tenant_of_a_reused_connection() {
     // One connection serves them all: the pool returns the most recently used one first.
     let postgres = fresh().await;
