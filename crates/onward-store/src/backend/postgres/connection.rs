@@ -136,21 +136,41 @@ impl Connection {
         self.postgres.0.limits.response
     }
 
-    /// Runs the statements in one round trip, or in two if a statement may lose a race: the others
-    /// are sent once it has won. A statement without rows returns an empty list.
+    /// Runs the statements in one round trip, or in several if a statement may lose a race: those
+    /// after it are sent once it has won. A statement without rows returns an empty list.
     pub(super) async fn run_batch(
         &mut self,
         batch: &[Statement],
         changes: bool,
     ) -> Result<Vec<Vec<Row>>, Error> {
-        let all: Vec<&Statement> = batch.iter().collect();
-        let (first, rest) = batch.split_at(self.sent_before_commit(&all, true));
-        if first.is_empty() || rest.is_empty() {
+        if self.mode == Mode::Batch {
+            // A lost race of one plan does not end the batch of others.
             return self.run_together(batch, changes).await;
         }
-        let mut rows = self.run_together(first, changes).await?;
-        rows.extend(self.run_together(rest, changes).await?);
-        Ok(rows)
+        let mut rows = Vec::with_capacity(batch.len());
+        let mut left = batch;
+        loop {
+            let (next, rest) = left.split_at(self.sent_together(left));
+            rows.extend(self.run_together(next, changes).await?);
+            if rest.is_empty() {
+                return Ok(rows);
+            }
+            left = rest;
+        }
+    }
+
+    /// Number of leading statements up to the first message that may lose a race, or all.
+    fn sent_together(&self, batch: &[Statement]) -> usize {
+        let all: Vec<&Statement> = batch.iter().collect();
+        let mut length = 0;
+        while let Some(left) = all.get(length..).filter(|left| !left.is_empty()) {
+            let message = mergeable(left, self.postgres.0.distributed);
+            length += message;
+            if left.iter().take(message).any(|one| self.may_lose(one)) {
+                break;
+            }
+        }
+        length
     }
 
     /// Runs the statements in one round trip.
@@ -242,22 +262,27 @@ impl Connection {
     /// that may lose a race. None if all statements are one message: it writes nothing if it has
     /// lost.
     fn sent_before_commit(&self, batch: &[&Statement], begins: bool) -> usize {
-        let may_lose = |one: &&Statement| match self.on_lost_race() {
-            _ if self.postgres.0.distributed => false,
-            OnLostRace::Fail => one.expect == Expect::NewKey,
-            OnLostRace::Skip | OnLostRace::SkipLocked => one.may_lose_race(),
-        };
         let is_one_message = begins && mergeable(batch, false) == batch.len();
         let is_atomic = match self.mode {
             Mode::Batch => is_one_message,
             Mode::Read | Mode::Lock | Mode::Optimistic => {
-                is_one_message && batch.iter().filter(|one| may_lose(one)).count() <= 1
+                is_one_message && batch.iter().filter(|one| self.may_lose(one)).count() <= 1
             }
         };
         if is_atomic {
             return 0;
         }
-        batch.iter().rposition(may_lose).map_or(0, |last| last + 1)
+        let last = batch.iter().rposition(|one| self.may_lose(one));
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// Whether a statement that has lost a race affects no row instead of failing.
+    fn may_lose(&self, statement: &Statement) -> bool {
+        match self.on_lost_race() {
+            _ if self.postgres.0.distributed => false,
+            OnLostRace::Fail => statement.expect == Expect::NewKey,
+            OnLostRace::Skip | OnLostRace::SkipLocked => statement.may_lose_race(),
+        }
     }
 
     fn on_lost_race(&self) -> OnLostRace {

@@ -131,6 +131,15 @@ async fn statements_after_a_lost_race_are_not_sent() {
     let lost = tx.ask(vec![Statement::new(KEYS, vec![])]).await;
     assert!(matches!(lost, Err(Error::LostRace)), "{lost:?}");
     rollback(tx);
+
+    // Also if a later statement may lose a race, too.
+    let mut tx = advancing(&postgres, "a");
+    tx.queue(key("one"));
+    tx.queue(Statement::new(RENAME, params!["missing", "x"]).expecting(1));
+    tx.queue(key("two"));
+    let lost = commit(tx).await;
+    assert!(matches!(lost, Err(Error::LostRace)), "{lost:?}");
+    assert_eq!(keys(&postgres, "a").await, 1);
 }
 
 #[tokio::test]
