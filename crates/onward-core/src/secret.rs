@@ -1,10 +1,10 @@
 //! Removes secrets from texts and data before they are stored in previews and logs. Hooks, the
 //! proxy, the call log, the request log and transcripts use this module.
 //!
-//! Each file finds one kind of secret: [`assignment`] the value of a secret-like name
-//! (`DB_PASS=…`, `--token …`, `"secret": "…"`, headers), [`format`] words with a known format
-//! (`ghp_…`, JSON web tokens), [`url`] passwords in URLs, [`command`] options of known programs
-//! (`curl -u user:…`), [`pem`] private keys.
+//! Each file finds one kind of secret: `assignment` the value of a secret-like name
+//! (`DB_PASS=…`, `--token …`, `"secret": "…"`, headers), `format` words with a known format
+//! (`ghp_…`, JSON web tokens), `url` passwords in URLs, `command` options of known programs
+//! (`curl -u user:…`), `pem` private keys.
 //!
 //! When in doubt, it masks. A secret without a name, a context or a known format cannot be
 //! recognized.

@@ -35,8 +35,7 @@ pub fn for_model(cause: Cause, timeout: Option<Duration>) -> String {
 }
 
 /// The result of a call that continues in the background: the agent has answered the model.
-pub const IN_BACKGROUND: &str =
-    "(the agent answered the model before the command ended; it continued in the background)";
+pub const IN_BACKGROUND: &str = "(the call returned to the model before the command ended; the command continued in the background)";
 
 /// The message for the operator: the cause, with the evidence.
 pub fn for_operator(

@@ -155,7 +155,7 @@ impl Repair {
             RepairKind::Stale => format!("{call} has no result and has timed out"),
             RepairKind::Orphan => format!("the result of `{id}` has no call"),
             RepairKind::DuplicateResult => format!("duplicate result of {call}"),
-            RepairKind::DuplicateId => format!("{call} has the id of another call in its row"),
+            RepairKind::DuplicateId => format!("{call} has the same id as another call in its row"),
             RepairKind::Misplaced => format!("the result of {call} is not directly after the call"),
             RepairKind::Reordered => {
                 format!("the result of {call} is not in the order of the calls")

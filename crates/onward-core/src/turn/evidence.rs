@@ -35,7 +35,7 @@ pub enum IdleReason {
     SameError,
     /// It was refused in the same way as before.
     Refused,
-    /// It found nothing, as before.
+    /// It found nothing.
     NotFound,
     /// It is a no-op.
     NoOp,
@@ -105,7 +105,7 @@ impl fmt::Display for IdleReason {
             IdleReason::Failed => "failed",
             IdleReason::SameError => "same error as before",
             IdleReason::Refused => "same refusal as before",
-            IdleReason::NotFound => "nothing found, as before",
+            IdleReason::NotFound => "nothing found",
             IdleReason::NoOp => "no-op",
             IdleReason::Empty => "empty output",
             IdleReason::Short => "too little new output",
@@ -113,7 +113,7 @@ impl fmt::Display for IdleReason {
             IdleReason::Repeated => "same call as before",
             IdleReason::Fluctuates => "only measurements differ",
             IdleReason::Waits => "waiting without a change",
-            IdleReason::Reverted => "working tree in an earlier state again",
+            IdleReason::Reverted => "working tree returned to an earlier state",
         })
     }
 }

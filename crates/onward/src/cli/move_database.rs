@@ -106,11 +106,11 @@ fn inconsistent(phase: Phase, moved: &Relocated, target: &Address) -> Failure {
     let (which, hint) = match phase {
         Phase::VerifySource => (
             "source".to_owned(),
-            "nothing was moved; list all of them with `onward doctor`",
+            "nothing was moved; run `onward doctor` to list all inconsistencies",
         ),
         Phase::Copy | Phase::Compare | Phase::VerifyTarget => (
             format!("target `{target}`"),
-            "do not use the target, and report this; list all of them with `onward doctor`",
+            "do not use the target; run `onward doctor` to list all inconsistencies, and report them",
         ),
     };
     Failure::new(

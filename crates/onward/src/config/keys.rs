@@ -109,7 +109,7 @@ tables! {
     Retention("retention.", "how long data is kept", None) {
         finished_plans_days: Option<u32> = key(DAYS, Unset("forever"), User, "completed and failed plans")
             .example("365");
-        tool_calls_days: u32 = key(Number(0, 36_500), Fixed("30"), User, "log of tool calls; 0: forever");
+        tool_calls_days: u32 = key(Number(0, 36_500), Fixed("30"), User, "request log; 0: forever");
         sessions_days: Option<u32> = key(DAYS, Unset("forever"), User, "inactive agent sessions").example("90");
     }
     LoopControl("loop_control.", "detection of looping turns", None) {
@@ -128,16 +128,16 @@ tables! {
             "waiting without a change that counts as stuck");
         #[serde(deserialize_with = "from_str")]
         on_text_loop: OnTextLoop = key(ON_TEXT_LOOP, Fixed("warn"), Project,
-            "reaction to a text that repeats itself");
+            "reaction of the proxy to repeated text");
     }
     Calls("calls.", "timeouts of tool calls; see docs/calls.md", None) {
         default_timeout_ms: u64 = key(MILLISECONDS, Fixed("120000"), Project,
-            "timeout of a tool for which the agent has no own one");
+            "timeout of tools for which the agent has no default");
         grace_ms: u64 = key(Number(0, 86_400_000), Fixed("30000"), Project,
             "time after the timeout in which the agent may still report the result");
         #[serde(deserialize_with = "list_from_str")]
         tool_timeouts_ms: Vec<TimeoutRule> = key(List(&ToolTimeout), Fixed(""), Project,
-            "timeouts of tools, for one agent or all; `*` at the end of a name is any rest, 0: no timeout")
+            "timeouts per tool, for one agent or all; a trailing `*` matches any suffix; 0: no timeout")
             .example("Bash=600000 kimi/mcp__*=60000");
     }
     Reviews("reviews.", "reviews that agents request", None) {

@@ -10,7 +10,7 @@ use super::keys::{Calls, LoopControl, Notify, Retention};
 use super::values::{ProgressRule, display_origin};
 
 impl Retention {
-    /// Days for which the log of tool calls is kept; `None` keeps it forever.
+    /// Days for which the request log is kept; `None` keeps it forever.
     pub(crate) fn tool_calls_days(&self) -> Option<u32> {
         Some(self.tool_calls_days).filter(|days| *days > 0)
     }

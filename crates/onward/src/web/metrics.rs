@@ -62,7 +62,7 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
     describe_gauge!("onward_stored_bytes_quota", "Quota of stored texts");
     describe_gauge!(
         "onward_request_log_bytes",
-        "Size of the log of tool calls; on SQLite an estimate for the server's own tenant"
+        "Size of the request log; on SQLite an estimate for the server's own tenant"
     );
     describe_counter!(
         "onward_chunks_embedded_total",
@@ -232,7 +232,7 @@ pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Res
     match site.engine.request_log_bytes(caller).await {
         #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
         Ok(bytes) => gauge!("onward_request_log_bytes").set(bytes as f64),
-        Err(error) => tracing::warn!(%error, "cannot measure the log of tool calls"),
+        Err(error) => tracing::warn!(%error, "cannot measure the request log"),
     }
     if let Some(quota) = &site.tool_context.quota {
         match quota.usage(&site.engine, caller).await {

@@ -95,7 +95,9 @@ pub(super) fn pooler(address: &str) -> Error {
 /// A pooler does not provide a second server connection.
 pub(super) fn pool_too_small(address: &str) -> Error {
     Error::unavailable(
-        format_args!("the connection pooler at `{address}` provides no second connection"),
+        format_args!(
+            "the connection pooler at `{address}` did not provide a second connection in time"
+        ),
         "raise the pool size of the connection pooler, such as `default_pool_size` of PgBouncer",
     )
 }

@@ -94,13 +94,13 @@ impl Hosts {
             return Err(error::address(shown, "the address has no host"));
         }
         if !hosts.is_empty() && !addresses.is_empty() && hosts.len() != addresses.len() {
-            let why = "the numbers of `host` and `hostaddr` differ";
+            let why = "`host` and `hostaddr` must have the same number of entries";
             return Err(error::address(shown, why));
         }
         if ports.len() > 1 && ports.len() != count {
             return Err(error::address(
                 shown,
-                "the numbers of hosts and ports differ",
+                "the number of ports must match the number of hosts",
             ));
         }
         let accepted = match attrs {

@@ -111,7 +111,7 @@ impl Session {
         }
         if self.assumes_role && cell("role") != Some(ROLE) {
             let role = cell("role").unwrap_or_default();
-            let why = format!("the role of a session is `{role}`, and not `{ROLE}`");
+            let why = format!("the session role is `{role}`; expected `{ROLE}`");
             return Err(error::address(shown, why));
         }
         let process = cell("process").and_then(|process| process.parse().ok());

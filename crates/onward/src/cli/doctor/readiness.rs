@@ -27,7 +27,7 @@ pub(super) async fn check(address: &Address, engine: &Engine) -> Result<Vec<Chec
             let (message, hint) = match obstacle.kind.as_str() {
                 "table_locked" => (
                     format!("another session has locked the table `{subject}`"),
-                    "find it in `pg_locks`, and end it with `pg_terminate_backend`",
+                    "find the session in `pg_locks`, and terminate it with `pg_terminate_backend`",
                 ),
                 "standby_missing" => (
                     format!("no synchronous standby of `{subject}` is connected"),
