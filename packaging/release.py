@@ -28,6 +28,9 @@ PLACES = [
     ("packaging/mcp/manifest.json", r'"version": "VERSION"'),
     ("packaging/mcp/server.json", r'"version": "VERSION"'),
     ("packaging/mcp/server.json", r'ghcr\.io/onward-dev/onward:VERSION"'),
+    ("plugins/claude-code/.claude-plugin/plugin.json", r'"version": "VERSION"'),
+    ("plugins/codex/.codex-plugin/plugin.json", r'"version": "VERSION"'),
+    ("plugins/gemini/gemini-extension.json", r'"version": "VERSION"'),
     ("packaging/container/compose.yaml", r"ghcr\.io/onward-dev/onward:VERSION\b"),
     ("packaging/helm/onward/Chart.yaml", r"(?m)^(?:appV|v)ersion: VERSION$"),
 ]

@@ -34,11 +34,15 @@ def connection(kind, target):
     async def connect(decisions):
         updates = asyncio.Queue()
 
-        async def answer_form(_, params):
-            plan.assert_equal(params.requestedSchema["required"], ["decision"], "required fields of the form")
+        async def answer(_, params):
             decision = decisions.pop(0)
             if decision is None:
                 return types.ElicitResult(action="decline")
+            if params.mode == "url":
+                # The client opens the page, and the user decides there.
+                asyncio.get_running_loop().run_in_executor(None, plan.decide_on_page, params.url, decision)
+                return types.ElicitResult(action="accept")
+            plan.assert_equal(params.requestedSchema["required"], ["decision"], "required fields of the form")
             return types.ElicitResult(action="accept", content=decision)
 
         async def on_message(message):
@@ -52,7 +56,7 @@ def connection(kind, target):
                 read,
                 write,
                 timeout,
-                elicitation_callback=answer_form,
+                elicitation_callback=answer,
                 message_handler=on_message,
             )
             async with session:
@@ -71,8 +75,18 @@ class Client:
 
     async def call(self, name, arguments):
         result = await self.session.call_tool(name, arguments)
-        texts = [block.text for block in result.content]
-        return plan.parse_result(result.isError, texts, result.structuredContent)
+        text = result.content[0].text
+        return plan.parse_result(result.isError, text, result.structuredContent)
+
+    async def links(self, name, arguments):
+        result = await self.session.call_tool(name, arguments)
+        links = [str(block.uri) for block in result.content if block.type == "resource_link"]
+        return result.structuredContent, links
+
+    async def complete(self, template, name, value):
+        reference = types.ResourceTemplateReference(type="ref/resource", uri=template)
+        completed = await self.session.complete(reference, {"name": name, "value": value})
+        return completed.completion.values
 
     async def resources(self):
         return [str(resource.uri) for resource in (await self.session.list_resources()).resources]

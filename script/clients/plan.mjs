@@ -1,8 +1,8 @@
 // A complete plan from the perspective of an agent and its reviewer, independent of the client library.
 //
 // `runPlan` is given a function that connects, and connects twice: the second session completes the plan
-// of the first. A connection has `version`, `tools`, `call`, `resources`, `read`, `prompts`, `prompt`,
-// `watch` and `close`. Review forms are answered from the list `decisions`, in order.
+// of the first. A connection has `version`, `tools`, `call`, `links`, `complete`, `resources`, `read`,
+// `prompts`, `prompt`, `watch` and `close`. Review forms are answered from the list `decisions`, in order.
 // The Python version is `plan.py`.
 
 import assert from 'node:assert/strict';
@@ -95,7 +95,8 @@ async function expectError(call, code) {
     assert.fail(`expected \`${code}\`, got ${JSON.stringify(result)}`);
 }
 
-export async function runPlan(connect, version) {
+/** `connectWithTasks`: connects a client that follows tasks, if the library does. */
+export async function runPlan(connect, version, connectWithTasks) {
     const decisions = [];
     const first = await connect(decisions);
     assert.equal(first.version(), version, 'protocol version');
@@ -107,7 +108,15 @@ export async function runPlan(connect, version) {
     const second = await connect(decisions);
     await resume(second, planId);
     await checkHistory(second, planId);
+    await checkTexts(second);
+    await waitForStep(second);
     await second.close();
+    if (connectWithTasks) {
+        const third = await connectWithTasks(decisions);
+        await waitForStep(third);
+        await reviewAsTask(third, decisions);
+        await third.close();
+    }
     assert.deepEqual(decisions, [], 'unused decisions');
 }
 
@@ -192,4 +201,50 @@ async function checkHistory(client, planId) {
         assert.ok(types.includes(type), `${type} is missing`);
     }
     assert.ok((await client.prompt('run_plan', { planId })).includes(planId), 'the prompt contains the plan id');
+}
+
+/** The structured content of a result, and the URIs of its links. */
+export function linksOf({ content, structuredContent }) {
+    const links = content.filter(({ type }) => type === 'resource_link');
+    return [structuredContent, links.map(({ uri }) => uri)];
+}
+
+/** Stored texts are linked, can be read, and are completed by their titles. */
+async function checkTexts(client) {
+    const note = { title: 'Insulation figures', content: '0.2 W/m2K' };
+    const [stored, links] = await client.links('store_research', note);
+    assert.deepEqual(links, [`onward://artifact/${stored.artifactId}`]);
+    assert.equal(JSON.parse(await client.read(links[0])).content, note.content);
+    const template = 'onward://artifact/{artifactId}{?offset,maxChars}';
+    const found = await client.complete(template, 'artifactId', 'insulation fig');
+    assert.ok(found.includes(stored.artifactId), 'the completion');
+}
+
+/** A plan of two steps, of which the first is claimed. */
+async function claimFirstOfTwo(client) {
+    const steps = [
+        { stepType: 'search', instructions: 'First' },
+        { stepType: 'search', instructions: 'Second', dependsOn: [1] },
+    ];
+    const plan = { name: 'Two steps', researchQuestion: 'Which is first?', steps };
+    const { planId } = await client.call('create_research_plan', plan);
+    return { planId, claim: claimOf(await client.call('get_next_step', { planId })) };
+}
+
+/** The call returns when the user has decided in the form of the task. */
+async function reviewAsTask(client, decisions) {
+    const { claim } = await claimFirstOfTwo(client);
+    decisions.push({ decision: 'approve' });
+    const decided = await client.call('request_user_review', { ...claim, summary: 'Is it the first?' });
+    assert.deepEqual([decided.decision, decided.stepStatus], ['approve', 'completed']);
+    assert.equal(client.tasksFollowed(), 2, 'followed tasks');
+}
+
+async function waitForStep(client) {
+    const { planId, claim } = await claimFirstOfTwo(client);
+    const [step] = await Promise.all([
+        client.call('get_next_step', { planId, waitMs: TIMEOUT_MS }),
+        client.call('submit_step_result', { ...claim, resultSummary: 'done' }),
+    ]);
+    assert.deepEqual([step.status, step.instructions], ['step_started', 'Second']);
 }

@@ -1,11 +1,15 @@
 """A complete plan from the perspective of an agent and its reviewer, independent of the client library.
 
 `run` is given a function that connects, and connects twice: the second session completes the plan of the
-first. A connection has `version`, `tools`, `call`, `resources`, `read`, `prompts`, `prompt` and `watch`.
-Review forms are answered from the list `decisions`, in order. The JavaScript version is `plan.mjs`.
+first. A connection has `version`, `tools`, `call`, `links`, `complete`, `resources`, `read`, `prompts`,
+`prompt` and `watch`. `connect(decisions, tasks=True)` follows tasks, if `supports_tasks`.
+Reviews are decided from the list `decisions`, in order: in a form, or on the review page if the client and
+the server support URL mode. The JavaScript version is `plan.mjs`.
 """
 
+import asyncio
 import json
+import urllib.request
 
 TOOLS = {
     "ping", "create_research_plan", "list_active_plans", "get_plan_status", "modify_plan",
@@ -35,6 +39,20 @@ PLAN = {
 }
 
 
+def decide_on_page(url, decision):
+    """Decides the review of a page, with the same request as its form."""
+    base, review_id = url.split("/reviews/")
+    with urllib.request.urlopen(f"{base}/api/v1/reviews") as response:
+        reviews = json.load(response)["reviews"]
+    [step_id] = [review["stepId"] for review in reviews if review["reviewId"] == review_id]
+    request = urllib.request.Request(
+        f"{base}/api/v1/steps/{step_id}/decision",
+        json.dumps(decision).encode(),
+        {"content-type": "application/json"},
+    )
+    urllib.request.urlopen(request).close()
+
+
 class ToolError(Exception):
     """The error in a result with `isError`."""
 
@@ -44,12 +62,12 @@ class ToolError(Exception):
         self.code, self.details = error["code"], error.get("details")
 
 
-def parse_result(is_error, texts, structured):
+def parse_result(is_error, text, structured):
     """The structured content of a tool result, which must equal its text."""
     if is_error:
         assert_equal(structured, None, "an error has no structured content")
-        raise ToolError(texts[0])
-    assert_equal(json.loads(texts[0]), structured, "text and structured content")
+        raise ToolError(text)
+    assert_equal(json.loads(text), structured, "text and structured content")
     return structured
 
 
@@ -67,7 +85,7 @@ async def expect_error(call, code):
     raise AssertionError(f"expected `{code}`, got {result!r}")
 
 
-async def run(connect, version):
+async def run(connect, version, supports_tasks=False):
     decisions = []
     async with connect(decisions) as client:
         assert_equal(client.version, version, "protocol version")
@@ -79,6 +97,12 @@ async def run(connect, version):
     async with connect(decisions) as client:
         await resume(client, plan_id)
         await check_history(client, plan_id)
+        await check_texts(client)
+        await wait_for_step(client)
+    if supports_tasks:
+        async with connect(decisions, tasks=True) as client:
+            await wait_for_step(client)
+            await review_as_task(client, decisions)
     assert_equal(decisions, [], "unused decisions")
 
 
@@ -175,3 +199,44 @@ async def check_history(client, plan_id):
     assert_equal(expected - types, set(), "missing events")
     prompt = await client.prompt("run_plan", {"planId": plan_id})
     assert_equal(plan_id in prompt, True, "the prompt contains the plan id")
+
+
+async def check_texts(client):
+    """Stored texts are linked, can be read, and are completed by their titles."""
+    note = {"title": "Insulation figures", "content": "0.2 W/m2K"}
+    stored, links = await client.links("store_research", note)
+    assert_equal(links, [f"onward://artifact/{stored['artifactId']}"], "the link")
+    text = json.loads(await client.read(links[0]))
+    assert_equal(text["content"], note["content"], "the linked text")
+    template = "onward://artifact/{artifactId}{?offset,maxChars}"
+    found = await client.complete(template, "artifactId", "insulation fig")
+    assert_equal(stored["artifactId"] in found, True, "the completion")
+
+
+async def claim_first_of_two(client):
+    """A plan of two steps, of which the first is claimed. Returns the plan's id and the claim."""
+    steps = [
+        {"stepType": "search", "instructions": "First"},
+        {"stepType": "search", "instructions": "Second", "dependsOn": [1]},
+    ]
+    plan = {"name": "Two steps", "researchQuestion": "Which is first?", "steps": steps}
+    plan_id = (await client.call("create_research_plan", plan))["planId"]
+    step = await client.call("get_next_step", {"planId": plan_id})
+    return plan_id, {key: step[key] for key in ("stepId", "claimToken")}
+
+
+async def wait_for_step(client):
+    plan_id, claim = await claim_first_of_two(client)
+    waiting = client.call("get_next_step", {"planId": plan_id, "waitMs": 20_000})
+    result = {**claim, "resultSummary": "done"}
+    step, _ = await asyncio.gather(waiting, client.call("submit_step_result", result))
+    assert_equal((step["status"], step["instructions"]), ("step_started", "Second"), "the awaited step")
+
+
+async def review_as_task(client, decisions):
+    """The call returns when the user has decided in the form of the task."""
+    _, claim = await claim_first_of_two(client)
+    decisions.append({"decision": "approve"})
+    decided = await client.call("request_user_review", {**claim, "summary": "Is it the first?"})
+    assert_equal((decided["decision"], decided["stepStatus"]), ("approve", "completed"), "the decision")
+    assert_equal(client.tasks_followed, 2, "followed tasks")

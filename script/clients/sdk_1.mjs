@@ -8,7 +8,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema, ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 
-import { TIMEOUT_MS, answerForm, parseResult, runPlan, updateQueue } from './plan.mjs';
+import { TIMEOUT_MS, answerForm, linksOf, parseResult, runPlan, updateQueue } from './plan.mjs';
 
 const [version, kind, ...target] = process.argv.slice(2);
 
@@ -33,6 +33,11 @@ async function connect(decisions) {
         version: () => negotiated,
         tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
         call: async (name, args) => parseResult(await client.callTool({ name, arguments: args })),
+        links: async (name, args) => linksOf(await client.callTool({ name, arguments: args })),
+        complete: async (uri, name, value) => {
+            const ref = { type: 'ref/resource', uri };
+            return (await client.complete({ ref, argument: { name, value } })).completion.values;
+        },
         resources: async () => (await client.listResources()).resources.map(({ uri }) => uri),
         read: async (uri) => (await client.readResource({ uri })).contents[0].text,
         prompts: async () => (await client.listPrompts()).prompts.map((prompt) => prompt.name),

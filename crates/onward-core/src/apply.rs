@@ -185,7 +185,11 @@ impl Plan {
             Event::SessionResumed { session } => {
                 self.resumed.insert(session.clone());
             }
-            Event::UserReviewed { step, action, .. } => {
+            Event::UserReviewed {
+                step,
+                review,
+                action,
+            } => {
                 self.change_step(*step, event, at)?;
                 if let ReviewAction::Decided {
                     feedback: Some(feedback),
@@ -194,7 +198,7 @@ impl Plan {
                 {
                     self.feedback.push((*step, feedback.clone()));
                 }
-                if let Some(decided) = Decided::from_action(action) {
+                if let Some(decided) = Decided::from_action(*review, action) {
                     self.decided.insert(*step, decided);
                 }
             }
@@ -237,11 +241,14 @@ impl Plan {
             Change::StepsAdded { after, steps } => self.insert(*after, steps, at),
             Change::StepRemoved { step } => self.remove(*step),
             Change::StepsReordered { steps } => self.reorder(steps),
-            Change::InstructionsUpdated { step, .. } => self.change_step(*step, event, at),
+            Change::InstructionsUpdated { step, .. } | Change::StepRenamed { step, .. } => {
+                self.change_step(*step, event, at)
+            }
             Change::StepFailed { step } | Change::StepRequeued { step } => self
                 .step(*step)
                 .map(|_| ())
                 .ok_or(ApplyErrorKind::UnknownStep(*step)),
+            Change::StepRedone { successors, .. } => self.redo(successors, event, at),
             Change::BranchAdded { branch } => {
                 self.step(branch.after)
                     .ok_or(ApplyErrorKind::UnknownStep(branch.after))?;
@@ -318,9 +325,18 @@ impl Plan {
         self.branches.get(&step).map_or(&[], Vec::as_slice)
     }
 
+    /// All branches; those after one step in evaluation order.
+    pub fn branches(&self) -> impl Iterator<Item = &Branch> {
+        (self.steps.iter()).flat_map(|step| self.branches_after(step.id()))
+    }
+
     /// The stall threshold for a step. `call` overrides the thresholds of the step and the plan.
     pub fn threshold(&self, step: &Step, call: Option<Duration>) -> Duration {
         stall_threshold(call, step.spec.stall_threshold, self.head.stall_threshold)
+    }
+
+    fn silence_limit(&self, step: &Step, call: Option<Duration>) -> Duration {
+        step.silence_limit(call, self.head.stall_threshold)
     }
 
     /// The stalls, sorted by step order, each by the threshold of its step. A terminal plan has
@@ -340,14 +356,16 @@ impl Plan {
         now: Timestamp,
         call: Option<Duration>,
     ) -> impl Iterator<Item = &Step> {
-        self.in_progress()
-            .filter(move |step| step.timestamp().is_stalled(now, self.threshold(step, call)))
+        self.in_progress().filter(move |step| {
+            step.timestamp()
+                .is_stalled(now, self.silence_limit(step, call))
+        })
     }
 
     /// The next time at which [`stalls`](Self::stalls) can change without a new event.
     pub fn next_stall_at(&self, now: Timestamp, call: Option<Duration>) -> Option<Timestamp> {
         self.in_progress()
-            .filter_map(|step| step.timestamp().stalls_at(self.threshold(step, call)))
+            .filter_map(|step| step.timestamp().stalls_at(self.silence_limit(step, call)))
             .filter(|stalls_at| now <= *stalls_at)
             .min()
     }
@@ -358,6 +376,13 @@ impl Plan {
         self.index
             .in_progress()
             .filter(move |_| !is_terminal)
+            .filter_map(|order| self.step_at(order))
+    }
+
+    /// The steps under review, sorted by order.
+    pub fn under_review(&self) -> impl Iterator<Item = &Step> {
+        self.index
+            .under_review()
             .filter_map(|order| self.step_at(order))
     }
 

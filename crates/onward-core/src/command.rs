@@ -16,9 +16,10 @@ use crate::event::{Decision, ProgressSource};
 use crate::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId, StepId,
 };
+use crate::plan::Origin;
 use crate::policy::OnStall;
 use crate::skill::SkillStatus;
-use crate::step::{StepResult, StepType};
+use crate::step::{Gates, ReviewScope, StepResult, StepType};
 
 /// The specification of a new step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct StepSpec {
     pub stall_threshold: Option<Duration>,
     /// The maximum number of attempts.
     pub max_attempts: Option<u32>,
+    /// The gates of the result.
+    pub gates: Option<Arc<Gates>>,
 }
 
 impl StepSpec {
@@ -53,6 +56,7 @@ impl StepSpec {
             depends_on_ids: Vec::new(),
             stall_threshold: None,
             max_attempts: None,
+            gates: None,
         }
     }
 }
@@ -109,6 +113,8 @@ pub struct CreatePlan {
     pub on_stall: OnStall,
     /// The session that creates the plan.
     pub session: Option<SessionId>,
+    /// Who wrote the plan.
+    pub origin: Origin,
 }
 
 impl CreatePlan {
@@ -130,8 +136,26 @@ impl CreatePlan {
             stall_threshold: None,
             on_stall: OnStall::default(),
             session: None,
+            origin: Origin::default(),
         }
     }
+}
+
+/// Create a plan from an existing one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForkPlan {
+    /// A new id.
+    pub plan: PlanId,
+    /// The order of the first step whose result is not taken over.
+    pub from_order: u32,
+    /// A short name. Default: that of the source.
+    pub name: Option<String>,
+    /// The question or goal. Default: that of the source.
+    pub research_question: Option<String>,
+    /// The reasons for the plan's design. Default: those of the source.
+    pub design_rationale: Option<String>,
+    /// The session that creates the plan.
+    pub session: Option<SessionId>,
 }
 
 /// Claim the next step.
@@ -145,6 +169,17 @@ pub struct StartNext {
     pub include_stalled: bool,
 }
 
+/// Claim a pending step that the caller selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartStep {
+    /// The step.
+    pub step: StepId,
+    /// A new token for the claim.
+    pub token: ClaimToken,
+    /// The calling session.
+    pub session: Option<SessionId>,
+}
+
 /// Submit a step's result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubmitResult {
@@ -156,6 +191,8 @@ pub struct SubmitResult {
     pub token: Option<ClaimToken>,
     /// A new token for a step without a claim.
     pub fresh_token: ClaimToken,
+    /// A new id for the review of the result, if the step requires one.
+    pub review: ReviewId,
     /// The calling session.
     pub session: Option<SessionId>,
 }
@@ -189,10 +226,24 @@ pub struct RequestReview {
     pub summary: String,
     /// The agent's questions.
     pub questions: Vec<String>,
+    /// What waits for the decision.
+    pub scope: ReviewScope,
     /// The token of the claim.
     pub token: Option<ClaimToken>,
     /// The calling session.
     pub session: Option<SessionId>,
+}
+
+/// The author of a review decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reviewer {
+    /// A person.
+    Person,
+    /// An agent: its own decision, or one that it passes on.
+    Agent {
+        /// Whether it may decide reviews that are not a gate.
+        permitted: bool,
+    },
 }
 
 /// Decide a review.
@@ -200,6 +251,10 @@ pub struct RequestReview {
 pub struct DecideReview {
     /// The step under review.
     pub step: StepId,
+    /// The review. Default: the pending review of the step.
+    pub review: Option<ReviewId>,
+    /// The author of the decision.
+    pub reviewer: Reviewer,
     /// The reviewer's decision.
     pub decision: Decision,
     /// The reviewer's feedback.
@@ -265,6 +320,15 @@ pub enum Modification {
         /// The new instructions.
         instructions: String,
     },
+    /// Replace a step's title and instructions.
+    RenameStep {
+        /// The step.
+        step: StepId,
+        /// The new title.
+        title: String,
+        /// The new instructions.
+        instructions: String,
+    },
     /// Fail a step.
     FailStep {
         /// The step.
@@ -281,6 +345,17 @@ pub enum Modification {
     AddBranch {
         /// The branch.
         branch: BranchSpec,
+    },
+    /// Redo a terminal step: add a successor that supersedes it.
+    RedoStep {
+        /// The step.
+        step: StepId,
+        /// The reason, which the agent receives with the instructions.
+        reason: String,
+        /// Also redo the completed steps that depend on it, directly or indirectly.
+        cascade: bool,
+        /// New ids for the successors. Unused ids are ignored.
+        ids: Vec<StepId>,
     },
 }
 
@@ -368,6 +443,7 @@ pub struct KeepLateResult {
 #[allow(missing_docs, reason = "each variant is documented at its struct")]
 pub enum Command {
     StartNext(StartNext),
+    StartStep(StartStep),
     SubmitResult(SubmitResult),
     ReportProgress(ReportProgress),
     RequestReview(RequestReview),
@@ -394,6 +470,7 @@ macro_rules! commands {
 
 commands!(
     StartNext,
+    StartStep,
     SubmitResult,
     ReportProgress,
     RequestReview,
@@ -446,6 +523,7 @@ impl Command {
                 })
             }
             Command::StartNext(_)
+            | Command::StartStep(_)
             | Command::DecideReview(_)
             | Command::ModifyPlan(_)
             | Command::HandleStalls(_)

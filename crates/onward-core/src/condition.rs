@@ -63,6 +63,7 @@ mod scope;
 mod short_circuit;
 mod static_type;
 mod string_literal;
+mod tested;
 mod token;
 mod tree;
 mod value;
@@ -75,6 +76,7 @@ pub use measure::{MAX_DEPTH, MAX_ENTRIES, MAX_EVALUATED_BYTES};
 pub use meter::{Cost, MAX_BYTES, MAX_WORK, MAX_WORK_PER_STEP};
 pub use parse::{MAX_HEIGHT, MAX_NESTING, MAX_NODES, MAX_SOURCE_BYTES};
 pub use scope::{PlanScope, Scope, StepScope};
+pub use tested::TestedValue;
 
 /// A parsed branch condition within all limits.
 ///
@@ -142,6 +144,18 @@ impl Condition {
         let mut evaluator = Evaluator::new(scope);
         let outcome = evaluator.evaluate(self);
         (outcome, evaluator.spent)
+    }
+
+    /// The values that the condition reads, for display; none for a result over the limits. Values
+    /// of `plan` are not included: they change after the evaluation.
+    pub fn tested_values(&self, scope: &Scope<'_>) -> Vec<TestedValue> {
+        let is_too_large = scope
+            .result
+            .is_some_and(|result| measure::check(result).is_err());
+        if self.parsed.reads_result && is_too_large {
+            return Vec::new();
+        }
+        tested::tested_values(&self.parsed.root, scope)
     }
 
     /// The memory that the compiled patterns count towards the limit.

@@ -15,6 +15,8 @@ pub mod create;
 mod draft;
 mod facts;
 mod finish;
+pub mod fork;
+mod gates;
 pub mod handle_stalls;
 pub mod keep_late_result;
 pub mod log_skill;
@@ -27,6 +29,7 @@ pub mod resume;
 pub mod resume_session;
 pub mod review;
 pub mod start_next;
+pub mod start_step;
 pub mod submit;
 
 pub use claim::calling_session;
@@ -51,6 +54,10 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
             let session = command.session.as_ref();
             let facts = NextFacts::from_plan(plan, session, stalled_at);
             start_next::decide(&facts, command, now)
+        }
+        Command::StartStep(command) => {
+            let facts = step_facts(plan, command.step, With::Head)?;
+            start_step::decide(&facts, command, now)
         }
         Command::SubmitResult(command) => {
             let facts = step_facts(plan, command.step, With::Branches)?;

@@ -4,18 +4,22 @@
 //! head can be updated without its steps. [`Event::name`] is the stable name in the audit trail.
 //! Several changes may share a name; [`Event::action`] distinguishes them.
 
-use std::fmt;
-use std::str::FromStr;
+mod review;
+mod successor;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::branch::{Branch, BranchVerdict, Effect};
 use crate::id::{ArtifactId, BranchId, PlanId, ReviewId, SessionId, SkillExecutionId, StepId};
 use crate::plan::{Brief, PlanFailure, PlanStatus};
-use crate::policy::{OnStall, UnknownVariant, parse_variant};
+use crate::policy::OnStall;
 use crate::refusal::Code;
 use crate::stall::Stall;
 use crate::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepStatus};
+
+pub use review::{Decided, Decision, ReviewAction};
+pub use successor::Successor;
 
 /// One change of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -204,6 +208,15 @@ pub enum Change {
         /// The new instructions.
         instructions: String,
     },
+    /// A step's title and instructions were replaced.
+    StepRenamed {
+        /// The step.
+        step: StepId,
+        /// The new title.
+        title: String,
+        /// The new instructions.
+        instructions: String,
+    },
     /// A caller failed a step. A separate event changes the step.
     StepFailed {
         /// The step.
@@ -219,6 +232,17 @@ pub enum Change {
         /// The branch.
         branch: Branch,
     },
+    /// Terminal steps were superseded by pending successors. Pending steps and branches that
+    /// referred to a superseded step refer to its successor.
+    StepRedone {
+        /// The step that the caller redoes.
+        step: StepId,
+        /// The caller's reason.
+        reason: String,
+        /// The successors of the step and, with `cascade`, of its completed dependents, sorted by
+        /// order.
+        successors: Arc<[Successor]>,
+    },
 }
 
 impl Change {
@@ -230,9 +254,11 @@ impl Change {
             Change::StepRemoved { .. } => "remove_step",
             Change::StepsReordered { .. } => "reorder_steps",
             Change::InstructionsUpdated { .. } => "update_step_instructions",
+            Change::StepRenamed { .. } => "rename_step",
             Change::StepFailed { .. } => "fail_step",
             Change::StepRequeued { .. } => "requeue_step",
             Change::BranchAdded { .. } => "add_branch",
+            Change::StepRedone { .. } => "redo_step",
         }
     }
 }
@@ -306,96 +332,6 @@ impl ProgressSource {
     }
 }
 
-/// A reviewer's decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Decision {
-    /// The summary becomes the result.
-    Approve,
-    /// The plan fails.
-    Reject,
-    /// The agent continues with the feedback.
-    Modify,
-    /// The step is skipped.
-    Skip,
-}
-
-impl Decision {
-    /// All decisions.
-    pub const ALL: [Decision; 4] = [
-        Decision::Approve,
-        Decision::Reject,
-        Decision::Modify,
-        Decision::Skip,
-    ];
-
-    /// The value in the API and in the audit trail.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Decision::Approve => "approve",
-            Decision::Reject => "reject",
-            Decision::Modify => "modify",
-            Decision::Skip => "skip",
-        }
-    }
-}
-
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Decision {
-    type Err = UnknownVariant;
-
-    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
-        parse_variant(text, &Self::ALL, Self::as_str)
-    }
-}
-
-/// A review request or a decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReviewAction {
-    /// An agent requests a review.
-    Requested {
-        /// The text under review.
-        summary: String,
-        /// The agent's questions.
-        questions: Vec<String>,
-        /// The requesting session, if reported.
-        session: Option<SessionId>,
-    },
-    /// A reviewer decides.
-    Decided {
-        /// The decision.
-        decision: Decision,
-        /// The reviewer's feedback.
-        feedback: Option<String>,
-    },
-}
-
-/// A reviewer's decision on a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decided {
-    /// The decision.
-    pub decision: Decision,
-    /// The reviewer's feedback.
-    pub feedback: Option<String>,
-}
-
-impl Decided {
-    /// `None` for a review request.
-    pub fn from_action(action: &ReviewAction) -> Option<Self> {
-        match action {
-            ReviewAction::Requested { .. } => None,
-            ReviewAction::Decided { decision, feedback } => Some(Self {
-                decision: *decision,
-                feedback: feedback.clone(),
-            }),
-        }
-    }
-}
-
 /// Why a stalled plan was resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResumedBy {
@@ -407,11 +343,19 @@ pub enum ResumedBy {
     Progress,
     /// A user resumed it.
     User,
+    /// A review of one of its steps was decided.
+    Review,
 }
 
 impl ResumedBy {
     /// All causes.
-    pub const ALL: [Self; 4] = [Self::NextStep, Self::LateResult, Self::Progress, Self::User];
+    pub const ALL: [Self; 5] = [
+        Self::NextStep,
+        Self::LateResult,
+        Self::Progress,
+        Self::User,
+        Self::Review,
+    ];
 
     /// The value in the audit trail.
     pub const fn as_str(self) -> &'static str {
@@ -420,6 +364,7 @@ impl ResumedBy {
             ResumedBy::LateResult => "late_result",
             ResumedBy::Progress => "progress",
             ResumedBy::User => "person",
+            ResumedBy::Review => "review",
         }
     }
 }
@@ -450,6 +395,22 @@ impl Event {
     /// Whether the event changes the plan. If not, the plan's time of last change is kept.
     pub const fn changes_plan(&self) -> bool {
         !matches!(self, Event::LateResultKept { .. })
+    }
+
+    /// Whether an agent works on the plan, or is expected to continue after a decision. Changes by
+    /// users to the plan's list of steps are no sign of an agent.
+    pub const fn is_agent_activity(&self) -> bool {
+        matches!(
+            self,
+            Event::StepStarted { .. }
+                | Event::StepCompleted { .. }
+                | Event::StepProgressed { .. }
+                | Event::FeedbackDelivered { .. }
+                | Event::UserReviewed { .. }
+                | Event::SessionResumed { .. }
+                | Event::SkillStarted { .. }
+                | Event::SkillCompleted { .. }
+        )
     }
 
     /// The name in the audit trail.
@@ -532,8 +493,10 @@ impl Event {
             Event::PlanModified { change, .. } => match change {
                 Change::StepRemoved { step }
                 | Change::InstructionsUpdated { step, .. }
+                | Change::StepRenamed { step, .. }
                 | Change::StepFailed { step }
-                | Change::StepRequeued { step } => Some(*step),
+                | Change::StepRequeued { step }
+                | Change::StepRedone { step, .. } => Some(*step),
                 Change::BranchAdded { branch } => Some(branch.after),
                 Change::Created(_) | Change::StepsAdded { .. } | Change::StepsReordered { .. } => {
                     None

@@ -1,4 +1,5 @@
-//! Findings that trigger notifications: stalls, pending reviews and failed plans.
+//! Findings that trigger notifications: stalls, pending reviews, failed plans, and plans without an
+//! agent.
 //!
 //! Every process derives the same key for the same finding, so only one notification is sent. A
 //! step that resumes and stalls again is a new finding, because its inactivity starts at another
@@ -22,11 +23,13 @@ pub enum Kind {
     Review,
     /// A failed plan.
     Failure,
+    /// A plan with a ready step on which no agent works.
+    NoAgent,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 3] = [Kind::Stall, Kind::Review, Kind::Failure];
+    pub const ALL: [Kind; 4] = [Kind::Stall, Kind::Review, Kind::Failure, Kind::NoAgent];
 
     /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
@@ -34,6 +37,7 @@ impl Kind {
             Kind::Stall => "stall",
             Kind::Review => "review",
             Kind::Failure => "failure",
+            Kind::NoAgent => "no_agent",
         }
     }
 }
@@ -82,6 +86,18 @@ impl Finding {
             key: format!("stall/{step}/{attempt}/{}", since.as_millis()),
             step: Some(step),
             attempt: Some(attempt),
+            since,
+            note: None,
+        }
+    }
+
+    /// The finding for a plan without an agent: one per period without agent activity.
+    pub fn no_agent(since: Timestamp) -> Self {
+        Self {
+            kind: Kind::NoAgent,
+            key: format!("no_agent/{}", since.as_millis()),
+            step: None,
+            attempt: None,
             since,
             note: None,
         }

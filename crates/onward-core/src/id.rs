@@ -95,6 +95,10 @@ id! {
     /// Feedback on a whole plan.
     FeedbackId
 }
+id! {
+    /// A tool call that an MCP client follows as a task.
+    TaskId
+}
 
 /// The id that an agent assigns to one of its sessions. Any text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -93,6 +93,7 @@
 //!         result: Arc::new(result),
 //!         token: Some(token),
 //!         fresh_token: ClaimToken::new("unused"),
+//!         review: onward_core::id::ReviewId::from_u128(7_000),
 //!         session: None,
 //!     };
 //!     let events = decide(&plan, &submit.into(), now)?;
@@ -121,6 +122,7 @@
 //! |---|---|
 //! | [`plan`], [`step`], [`branch`] | plans, steps, branches; transition tables |
 //! | [`condition`] | branch conditions: CEL with resource limits |
+//! | [`schema`] | JSON Schema with resource limits |
 //! | [`command`], [`event`], [`refusal`] | requests, changes, reasons for rejection |
 //! | [`decide`](mod@decide), [`apply`], [`transition`] | commands to events; events to state |
 //! | [`progress`], [`stall`], [`watcher`] | progress, stalls, sleep detection |
@@ -128,14 +130,17 @@
 //! | [`skill`] | executions of agent skills, optionally linked to a plan |
 //! | [`turn`] | loop detection in agent turns |
 //! | [`call`] | tool calls that will not return; messages about them |
+//! | [`capture`] | an agent's own task list, mirrored into a plan |
 //! | [`transcript`] | repair of conversations with unanswered tool calls |
 //! | [`search`] | chunking, tokenization, embeddings and snippets |
 //! | [`policy`], [`role`] | settings and limits; permissions |
 //! | [`id`], [`time`], [`json`] | ids, timestamps, JSON as text |
 
 pub mod apply;
+pub mod attention;
 pub mod branch;
 pub mod call;
+pub mod capture;
 pub mod command;
 pub mod condition;
 pub mod decide;
@@ -148,8 +153,10 @@ pub mod policy;
 pub mod progress;
 pub mod refusal;
 pub mod role;
+pub mod schema;
 pub mod search;
 pub mod secret;
+pub mod session;
 pub mod skill;
 pub mod stall;
 pub mod step;

@@ -8,10 +8,11 @@ mod apply;
 pub(crate) mod status;
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::id::{PlanId, ReviewId, SessionId, StepId};
-use crate::policy::OnStall;
+use crate::policy::{OnStall, UnknownVariant, parse_variant};
 use crate::progress::Counts;
 use crate::time::Timestamp;
 
@@ -83,6 +84,15 @@ impl fmt::Display for PlanFailure {
     }
 }
 
+/// A pending review that stops its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PendingReview {
+    /// The step under review.
+    pub step: StepId,
+    /// The review.
+    pub review: ReviewId,
+}
+
 /// A plan's status with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanState {
@@ -90,12 +100,10 @@ pub enum PlanState {
     Planning,
     /// At least one step has been claimed.
     Executing,
-    /// A step awaits review.
+    /// At least one review of scope [`Plan`](crate::step::ReviewScope::Plan) is pending.
     AwaitingReview {
-        /// The step under review.
-        step: StepId,
-        /// The open review.
-        review: ReviewId,
+        /// The pending reviews of that scope, oldest first. Never empty.
+        reviews: Vec<PendingReview>,
     },
     /// A step stalled.
     Stalled {
@@ -127,6 +135,50 @@ pub struct Brief {
     pub design_rationale: Option<String>,
     /// Notes on the format of the output.
     pub output_formatting_notes: Option<String>,
+    /// Who wrote the plan.
+    pub origin: Origin,
+    /// The plan of which this one is a fork.
+    pub forked_from: Option<ForkedFrom>,
+}
+
+/// The source of a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForkedFrom {
+    /// The plan.
+    pub plan: PlanId,
+    /// The order of the first step of that plan whose result was not taken over.
+    pub step_order: u32,
+}
+
+/// Who wrote a plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// A caller of `create_research_plan`, or an import.
+    #[default]
+    Caller,
+    /// An agent, as its own plan or task list, which hooks mirror.
+    Agent,
+}
+
+impl Origin {
+    /// All origins.
+    pub const ALL: [Origin; 2] = [Origin::Caller, Origin::Agent];
+
+    /// The value in the API and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Origin::Caller => "caller",
+            Origin::Agent => "agent",
+        }
+    }
+}
+
+impl FromStr for Origin {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse_variant(text, &Self::ALL, Self::as_str)
+    }
 }
 
 /// The part of a plan that most commands need.

@@ -25,6 +25,8 @@ pub const MAX_MAX_ATTEMPTS: u32 = 100;
 
 /// The maximum number of steps per plan.
 pub const MAX_STEPS: usize = 10_000;
+/// The maximum number of steps that one command redoes.
+pub const MAX_REDONE: usize = 500;
 /// The maximum number of dependencies in one command.
 pub const MAX_DEPENDENCIES: usize = 100_000;
 /// The maximum number of branches at the creation of a plan.
@@ -48,6 +50,20 @@ pub const MAX_SUMMARY: usize = 20_000;
 pub const MAX_REMARK: usize = 10_000;
 /// Maximum questions in one review.
 pub const MAX_QUESTIONS: usize = 50;
+/// Maximum acceptance criteria of a step.
+pub const MAX_CRITERIA: usize = 20;
+/// Maximum characters in an acceptance criterion.
+pub const MAX_CRITERION: usize = 1_000;
+/// Maximum entries of evidence in a result.
+pub const MAX_EVIDENCE: usize = 100;
+/// Maximum characters in the value or the outcome of evidence.
+pub const MAX_EVIDENCE_TEXT: usize = 4_000;
+/// Maximum bytes of a step's result schema as JSON.
+pub const MAX_RESULT_SCHEMA_BYTES: usize = 16 * 1024;
+/// Maximum bytes of the result schemas in one command, which limits the time to compile them.
+pub const MAX_SCHEMA_BYTES_PER_COMMAND: usize = 256 * 1024;
+/// Maximum steps of the validation of a result, about 100 milliseconds.
+pub const MAX_VALIDATION_STEPS: u64 = 500_000;
 /// Maximum bytes of a structured result or execution report as JSON.
 pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
 /// Maximum levels of objects and lists in submitted JSON. Well below the limit of JSON parsers (128),
@@ -167,6 +183,12 @@ pub fn stall_threshold(
 /// threshold, because sessions report activity with every tool call.
 pub fn seen_interval(threshold: Duration) -> Duration {
     (threshold / 4).max(Duration::from_millis(1))
+}
+
+/// The interval before the first record of an active session. Shorter, because it makes the step a
+/// monitored one; not zero, because every claim of a monitored session is followed by an event.
+pub fn first_seen_interval(threshold: Duration) -> Duration {
+    (threshold / 16).max(Duration::from_millis(1))
 }
 
 /// The minimum interval between records of data written for a step.

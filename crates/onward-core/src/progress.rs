@@ -21,6 +21,8 @@ pub struct Counts {
     pub skipped: u32,
     /// Failed.
     pub failed: u32,
+    /// Ended and replaced by a successor. The other counts do not include these steps.
+    pub superseded: u32,
 }
 
 impl Counts {
@@ -36,7 +38,7 @@ impl Counts {
         }
     }
 
-    /// The number of all steps.
+    /// The number of steps without the superseded ones.
     pub const fn total(&self) -> u32 {
         self.pending
             .saturating_add(self.in_progress)
@@ -44,7 +46,12 @@ impl Counts {
             .saturating_add(self.terminal())
     }
 
-    /// The number of terminal steps.
+    /// The highest order: the number of all steps, with the superseded ones.
+    pub const fn last_order(&self) -> u32 {
+        self.total().saturating_add(self.superseded)
+    }
+
+    /// The number of terminal steps without the superseded ones.
     pub const fn terminal(&self) -> u32 {
         self.completed
             .saturating_add(self.skipped)
@@ -72,7 +79,7 @@ impl Counts {
             PlanStatus::Completed
         } else if self.awaiting_input > 0 {
             PlanStatus::AwaitingReview
-        } else if self.in_progress > 0 || self.terminal() > 0 {
+        } else if self.in_progress > 0 || self.terminal() > 0 || self.superseded > 0 {
             PlanStatus::Executing
         } else {
             PlanStatus::Planning
@@ -89,6 +96,12 @@ impl Counts {
     pub(crate) fn remove(&mut self, status: StepStatus) {
         let count = self.slot(status);
         *count = count.saturating_sub(1);
+    }
+
+    /// Replaces a terminal step by a pending one.
+    pub(crate) fn supersede(&mut self, from: StepStatus) {
+        self.shift(from, StepStatus::Pending);
+        self.superseded = self.superseded.saturating_add(1);
     }
 
     /// Moves a step to another status.

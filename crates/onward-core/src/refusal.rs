@@ -6,11 +6,11 @@
 use std::fmt;
 
 use crate::condition::InvalidCondition;
-use crate::id::{BranchId, StepId, StepRef};
+use crate::id::{BranchId, ReviewId, StepId, StepRef};
 use crate::plan::{IllegalPlanTransition, PlanStatus};
 use crate::role::{Forbidden, Permission};
 use crate::skill::IllegalSkillTransition;
-use crate::step::{IllegalStepTransition, StepStatus};
+use crate::step::{IllegalStepTransition, ReviewBy, StepStatus};
 
 /// A stable error code, the same in every interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -134,6 +134,17 @@ pub enum NotRemovable {
     NeededByStep(StepId),
     /// The plan has no other step.
     OnlyStep,
+    /// The step supersedes this one.
+    Supersedes(StepId),
+}
+
+/// Why a step cannot be redone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotRedoable {
+    /// The step has not ended.
+    NotEnded(StepStatus),
+    /// This step already supersedes it.
+    Superseded(StepId),
 }
 
 /// The non-terminal dependencies of a pending step.
@@ -189,6 +200,8 @@ pub enum Refusal {
     PlanIsTerminal(PlanStatus),
     /// The step cannot be removed.
     StepNotRemovable(NotRemovable),
+    /// The step cannot be redone.
+    StepNotRedoable(NotRedoable),
     /// A reordering does not contain every step exactly once.
     IncompleteStepList {
         /// Steps of the plan that are missing in the list.
@@ -222,6 +235,10 @@ pub enum Refusal {
     },
     /// The role does not have the permission.
     Forbidden(Forbidden),
+    /// An agent may not decide the review of this gate.
+    NotReviewer(ReviewBy),
+    /// The named review is not the pending review of the step.
+    ReviewNotPending(ReviewId),
 }
 
 impl Refusal {
@@ -237,7 +254,9 @@ impl Refusal {
             | Refusal::StepNotInProgress(_)
             | Refusal::StepIsTerminal(_)
             | Refusal::IllegalPlanTransition(_)
-            | Refusal::IllegalSkillTransition(_) => Code::IllegalTransition,
+            | Refusal::IllegalSkillTransition(_)
+            | Refusal::StepNotRedoable(_)
+            | Refusal::ReviewNotPending(_) => Code::IllegalTransition,
             Refusal::PlanNotModifiable(_) => Code::PlanNotModifiable,
             Refusal::PlanIsTerminal(_) => Code::PlanIsTerminal,
             Refusal::StepNotRemovable(_) => Code::StepNotRemovable,
@@ -246,7 +265,7 @@ impl Refusal {
             Refusal::DependenciesOpen(_) => Code::DependenciesOpen,
             Refusal::FeedbackRequired => Code::FeedbackRequired,
             Refusal::LimitExceeded { .. } => Code::LimitExceeded,
-            Refusal::Forbidden(_) => Code::Forbidden,
+            Refusal::Forbidden(_) | Refusal::NotReviewer(_) => Code::Forbidden,
         }
     }
 
@@ -291,7 +310,9 @@ impl Refusal {
                 PlanStatus::Planning
                 | PlanStatus::Executing
                 | PlanStatus::Completed
-                | PlanStatus::Failed => "create a new plan with {create_research_plan}",
+                | PlanStatus::Failed => {
+                    "create a new plan, or fork this one, with {create_research_plan}"
+                }
             },
             Refusal::PlanIsTerminal(_) => "see how the plan ended with {get_plan_status}",
             Refusal::StepNotRemovable(NotRemovable::NotPending(_)) => {
@@ -303,6 +324,13 @@ impl Refusal {
             Refusal::StepNotRemovable(NotRemovable::OnlyStep) => {
                 "add a replacement step first: {modify_plan} with `add_steps`"
             }
+            Refusal::StepNotRemovable(NotRemovable::Supersedes(_)) => {
+                "fail the step instead: {modify_plan} with `fail_step`"
+            }
+            Refusal::StepNotRedoable(NotRedoable::NotEnded(_)) => {
+                "redo only completed, failed or skipped steps, see {get_plan_status}"
+            }
+            Refusal::StepNotRedoable(NotRedoable::Superseded(_)) => "redo its successor instead",
             Refusal::IncompleteStepList { .. } => {
                 "get all step ids from {list_plan_steps} and send each exactly once"
             }
@@ -316,6 +344,11 @@ impl Refusal {
                 "stay within the limit, or split the work into several plans"
             }
             Refusal::Forbidden(Forbidden { permission, .. }) => who_may(*permission),
+            Refusal::NotReviewer(ReviewBy::Person) => who_may(Permission::DecideReview),
+            Refusal::NotReviewer(ReviewBy::OtherSession) => {
+                "let another session decide with its `sessionId`, or ask the user: {review}"
+            }
+            Refusal::ReviewNotPending(_) => "get the pending review from {get_plan_status}",
         }
     }
 }
@@ -397,6 +430,15 @@ impl fmt::Display for Refusal {
             Refusal::StepNotRemovable(NotRemovable::OnlyStep) => {
                 f.write_str("cannot remove the step: it is the only step of the plan")
             }
+            Refusal::StepNotRemovable(NotRemovable::Supersedes(step)) => {
+                write!(f, "cannot remove the step: it supersedes step `{step}`")
+            }
+            Refusal::StepNotRedoable(NotRedoable::NotEnded(status)) => {
+                write!(f, "cannot redo the step: it is `{status}`")
+            }
+            Refusal::StepNotRedoable(NotRedoable::Superseded(step)) => {
+                write!(f, "cannot redo the step: step `{step}` supersedes it")
+            }
             Refusal::IncompleteStepList {
                 missing,
                 unknown,
@@ -443,6 +485,14 @@ impl fmt::Display for Refusal {
                 write!(f, "too many {what}: {actual}, at most {limit} are allowed")
             }
             Refusal::Forbidden(forbidden) => fmt::Display::fmt(forbidden, f),
+            Refusal::NotReviewer(ReviewBy::Person) => {
+                f.write_str("an agent cannot decide this review: the step requires a person")
+            }
+            Refusal::NotReviewer(ReviewBy::OtherSession) => f.write_str(
+                "cannot decide this review: the step requires another session than the one that \
+                 did the work",
+            ),
+            Refusal::ReviewNotPending(review) => write!(f, "review `{review}` is not pending"),
         }
     }
 }

@@ -40,7 +40,7 @@
 use std::time::Duration;
 
 use crate::id::StepId;
-use crate::policy::{CLOCK_TOLERANCE, stall_threshold};
+use crate::policy::{CLOCK_TOLERANCE, seen_interval, stall_threshold};
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
@@ -107,8 +107,28 @@ impl Step {
     /// The last time at which the step is not yet stalled, by its own threshold or that of its
     /// plan. `None` if it is not in progress.
     pub fn stalls_at(&self, plan_threshold: Option<Duration>) -> Option<Timestamp> {
-        let threshold = stall_threshold(None, self.spec.stall_threshold, plan_threshold);
-        self.timestamp().stalls_at(threshold)
+        let limit = self.silence_limit(None, plan_threshold);
+        self.timestamp().stalls_at(limit)
+    }
+
+    /// How long after the last recorded activity the step is stalled. `call` overrides the
+    /// thresholds of the step and the plan, and applies to the recorded activity.
+    ///
+    /// Events of a monitored session are recorded at intervals: an unrecorded event may be one
+    /// interval later than the last record, and the session must not count as inactive before the
+    /// threshold has passed since then.
+    pub fn silence_limit(
+        &self,
+        call: Option<Duration>,
+        plan_threshold: Option<Duration>,
+    ) -> Duration {
+        let threshold = stall_threshold(call, self.spec.stall_threshold, plan_threshold);
+        let is_monitored = self.work().is_some_and(|work| work.monitored);
+        if is_monitored && call.is_none() {
+            threshold.saturating_add(seen_interval(threshold))
+        } else {
+            threshold
+        }
     }
 }
 

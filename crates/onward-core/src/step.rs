@@ -5,9 +5,14 @@
 //! step.
 
 mod apply;
+mod gates;
+mod redo;
+mod review;
 mod work;
 
 pub use apply::{StepApplyError, StepChange};
+pub use gates::{Evidence, EvidenceKind, Gates};
+pub use review::{Review, ReviewBy, ReviewScope};
 pub use work::{Undelivered, Work};
 
 use std::fmt;
@@ -289,19 +294,6 @@ pub struct Claim {
     pub session: Option<SessionId>,
 }
 
-/// An open review.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Review {
-    /// The review's id.
-    pub id: ReviewId,
-    /// The text under review. On approval it becomes the step's result.
-    pub summary: String,
-    /// The agent's questions.
-    pub questions: Vec<String>,
-    /// When the review was requested.
-    pub requested_at: Timestamp,
-}
-
 /// The result of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepResult {
@@ -315,6 +307,8 @@ pub struct StepResult {
     pub report: Option<Json>,
     /// Notes on the format of the output.
     pub formatting_notes: Option<String>,
+    /// Evidence that the result meets the step's criteria.
+    pub evidence: Vec<Evidence>,
 }
 
 impl StepResult {
@@ -326,6 +320,7 @@ impl StepResult {
             confidence: None,
             report: None,
             formatting_notes: None,
+            evidence: Vec::new(),
         }
     }
 }
@@ -465,6 +460,10 @@ pub struct NewStep {
     pub stall_threshold: Option<Duration>,
     /// The maximum number of attempts.
     pub max_attempts: u32,
+    /// The gates of the result. Most steps have none.
+    pub gates: Option<Arc<Gates>>,
+    /// The step that this one redoes.
+    pub supersedes: Option<StepId>,
 }
 
 /// A step of a plan.
@@ -478,7 +477,9 @@ pub struct Step {
     pub state: StepState,
     /// The tokens of requeued claims, oldest first.
     pub superseded: Vec<ClaimToken>,
-    /// The last change of anything except `order`.
+    /// The step that redoes this one. Set only on a terminal step.
+    pub superseded_by: Option<StepId>,
+    /// The last change of anything except `order` and `superseded_by`.
     pub updated_at: Timestamp,
 }
 
@@ -493,6 +494,7 @@ impl Step {
             order,
             state: StepState::Pending { attempt: 1 },
             superseded: Vec::new(),
+            superseded_by: None,
             updated_at: at,
         }
     }

@@ -33,7 +33,7 @@ pub struct StepAfter {
     /// Whether its instructions changed.
     pub rewritten: bool,
     /// Whether it was only claimed or completed: before and after, it has no progress report, stall
-    /// mark, undelivered feedback, review, skip or failure, and it was not requeued.
+    /// mark, undelivered feedback, review, skip, failure or evidence, and it was not requeued.
     pub advanced: bool,
 }
 
@@ -96,7 +96,8 @@ impl Transition {
 /// Whether the step has only a claim and a result.
 fn is_plain(step: &Step) -> bool {
     match &step.state {
-        StepState::Pending { .. } | StepState::Completed { .. } => true,
+        StepState::Pending { .. } => true,
+        StepState::Completed { result, .. } => result.evidence.is_empty(),
         StepState::InProgress(work) => {
             let Work {
                 last_progress_at,

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use onward_core::Role;
 use onward_core::id::SessionId;
 use onward_core::role::{Forbidden, Permission, TenantPolicy};
-use onward_store::Author;
+use onward_store::{Author, RequestOrigin};
 
 use crate::sanitize;
 
 /// The tenant of a single-user installation.
 pub const LOCAL: &str = "local";
+
+/// Maximum length of each part of an origin.
+const MAX_ORIGIN_CHARS: usize = 300;
 
 /// The authenticated caller.
 #[derive(Debug, Clone)]
@@ -23,6 +26,8 @@ pub struct Caller {
     pub role: Role,
     /// Tenant settings that extend the roles.
     pub policy: TenantPolicy,
+    /// The agent behind the request, as far as it is known.
+    pub origin: RequestOrigin,
 }
 
 impl Caller {
@@ -33,6 +38,7 @@ impl Caller {
             name: name.into(),
             role: Role::Owner,
             policy: TenantPolicy::LOCAL,
+            origin: RequestOrigin::default(),
         }
     }
 
@@ -43,6 +49,7 @@ impl Caller {
             name: component.to_owned(),
             role: Role::Owner,
             policy: TenantPolicy::default(),
+            origin: RequestOrigin::default(),
         }
     }
 
@@ -56,6 +63,18 @@ impl Caller {
         let mut name = self.name.clone();
         sanitize::text(&mut name);
         name
+    }
+
+    /// The agent behind the request, sanitized for storage.
+    pub(crate) fn origin(&self) -> RequestOrigin {
+        let mut origin = self.origin.clone();
+        for text in [&mut origin.client, &mut origin.host, &mut origin.directory] {
+            sanitize::optional_text(text);
+            if let Some(text) = text {
+                *text = text.chars().take(MAX_ORIGIN_CHARS).collect();
+            }
+        }
+        origin
     }
 
     pub(crate) fn author(&self, session: Option<&SessionId>) -> Author {

@@ -2,12 +2,15 @@
 
 mod clock;
 pub(crate) mod embedder;
+mod plan_watch;
 mod request_queue;
 mod sweep_waker;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use onward_core::Timestamp;
+use onward_core::attention::DEFAULT_NO_AGENT_AFTER;
 use onward_core::call::CallTimeouts;
 use onward_store::{Address, Changed, Faults, Options, Prepare, Store, Sync};
 use tokio::sync::broadcast;
@@ -18,6 +21,8 @@ use crate::error::Error;
 use crate::machine::SystemEnvironment;
 use clock::{Clock, require_tenant};
 use embedder::EmbeddingState;
+pub use plan_watch::PlanWatch;
+use plan_watch::PlanWatches;
 use request_queue::RequestQueue;
 use sweep_waker::SweepWaker;
 
@@ -70,10 +75,13 @@ pub struct Engine {
     clock: Clock,
     pub(crate) sweep_waker: Arc<SweepWaker>,
     pub(crate) requests: RequestQueue,
+    plan_watches: PlanWatches,
     /// The embedding model; `None` if only full-text search is available.
     pub(crate) embeddings: Option<Arc<EmbeddingState>>,
     /// The configured timeouts of tool calls.
     pub(crate) call_timeouts: Arc<CallTimeouts>,
+    /// How long a plan with a ready step may be without agent activity.
+    pub(crate) no_agent_after: Duration,
 }
 
 impl Engine {
@@ -126,8 +134,10 @@ impl Engine {
             ids: IdGenerator::new(environment),
             clock,
             sweep_waker: Arc::default(),
+            plan_watches: PlanWatches::default(),
             embeddings: None,
             call_timeouts: Arc::default(),
+            no_agent_after: DEFAULT_NO_AGENT_AFTER,
         })
     }
 

@@ -16,6 +16,42 @@ fn kept_note(kept: &Option<ArtifactId>) -> &'static str {
     kept.map_or("", |_| KEPT)
 }
 
+/// Maximum number of objects that an [`Error::Ambiguous`] lists.
+pub const MAX_MATCHES: usize = 6;
+
+/// Rows that a lookup by prefix reads: one more than [`MAX_MATCHES`].
+pub(crate) const MATCHES: u32 = 7;
+const MATCH_ID_CHARS: usize = 8;
+const MATCH_NAME_CHARS: usize = 24;
+
+/// The beginning of an id and of a name, for [`Error::Ambiguous`].
+pub fn match_entry(id: impl ToString, name: Option<&str>) -> String {
+    let id: String = id.to_string().chars().take(MATCH_ID_CHARS).collect();
+    let Some(name) = name else {
+        return id;
+    };
+    let short: String = name.chars().take(MATCH_NAME_CHARS).collect();
+    let more = if short.len() < name.len() { "…" } else { "" };
+    format!("{id} {}{more}", short.trim_end())
+}
+
+fn ambiguous(text: &str, kind: &str, matches: &[String]) -> String {
+    let listed: Vec<&str> = matches
+        .iter()
+        .take(MAX_MATCHES)
+        .map(String::as_str)
+        .collect();
+    let (number, more) = if matches.len() > MAX_MATCHES {
+        (format!("more than {MAX_MATCHES}"), ", …")
+    } else {
+        (matches.len().to_string(), "")
+    };
+    format!(
+        "`{text}` matches {number} {kind}: {}{more}",
+        listed.join(", ")
+    )
+}
+
 /// An engine error.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -40,9 +76,16 @@ pub enum Error {
         /// The artifact that contains the submitted result.
         kept: Option<ArtifactId>,
     },
-    /// An id prefix that matches more than one id.
-    #[error("id prefix `{0}` is ambiguous")]
-    Ambiguous(String),
+    /// Text that identifies more than one object.
+    #[error("{}", ambiguous(text, kind, matches))]
+    Ambiguous {
+        /// The text from the request: an id prefix, or a name.
+        text: String,
+        /// Kind of the objects, plural: `plans`, `steps`, `sessions`, `tokens`.
+        kind: &'static str,
+        /// The objects, at most [`MAX_MATCHES`] plus one: an id and, if there is one, a name.
+        matches: Vec<String>,
+    },
     /// The request conflicts with existing data.
     #[error("{message}")]
     Conflict {
@@ -77,7 +120,7 @@ impl Error {
             Error::Rejected { refusal, .. } => refusal.code(),
             Error::PlanNotFound(_) => Code::PlanNotFound,
             Error::StepNotFound { .. } => Code::StepNotFound,
-            Error::Ambiguous(_) | Error::NotFound { .. } => Code::InvalidInput,
+            Error::Ambiguous { .. } | Error::NotFound { .. } => Code::InvalidInput,
             Error::Conflict { .. } => Code::Conflict,
             Error::IllegalCall(_) => Code::IllegalTransition,
             Error::Unauthorized(_) => Code::Unauthorized,
@@ -92,7 +135,7 @@ impl Error {
             Error::Rejected { refusal, .. } => refusal.hint(),
             Error::PlanNotFound(_) => "list the plans with {list_active_plans}",
             Error::StepNotFound { .. } => "list the plan's steps with {list_plan_steps}",
-            Error::Ambiguous(_) => "use more characters of the id",
+            Error::Ambiguous { .. } => "use more characters of the id, or more words",
             Error::Conflict { hint, .. } => hint,
             Error::NotFound {
                 kind: "skill execution",
@@ -103,6 +146,9 @@ impl Error {
             } => "find the artifact with {search_sources}",
             Error::NotFound { kind: "output", .. } => {
                 "list the plan's outputs with {get_research_context}"
+            }
+            Error::NotFound { kind: "review", .. } => {
+                "the review was decided or does not exist; see {get_plan_status}"
             }
             Error::NotFound {
                 kind: "session" | "call",
@@ -128,7 +174,7 @@ impl Error {
             | Error::Rejected { .. }
             | Error::PlanNotFound(_)
             | Error::StepNotFound { .. }
-            | Error::Ambiguous(_)
+            | Error::Ambiguous { .. }
             | Error::Conflict { .. }
             | Error::NotFound { .. }
             | Error::IllegalCall(_)
@@ -142,7 +188,7 @@ impl Error {
         match self {
             Error::Rejected { kept, .. } | Error::StepNotFound { kept, .. } => *kept,
             Error::PlanNotFound(_)
-            | Error::Ambiguous(_)
+            | Error::Ambiguous { .. }
             | Error::Conflict { .. }
             | Error::IllegalCall(_)
             | Error::NotFound { .. }

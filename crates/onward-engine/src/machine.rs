@@ -176,6 +176,19 @@ fn boot() -> Option<String> {
     (!boot.is_empty()).then(|| boot.to_owned())
 }
 
+/// Name of this host, for people.
+pub fn host_name() -> Option<String> {
+    let file = fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let variable = || {
+        ["HOSTNAME", "COMPUTERNAME"]
+            .iter()
+            .find_map(|name| std::env::var(name).ok())
+    };
+    let name = file.or_else(variable)?;
+    let name = name.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
 /// Name of the host, within which process ids are unique.
 fn host() -> Option<&'static str> {
     static HOST: OnceLock<Option<String>> = OnceLock::new();

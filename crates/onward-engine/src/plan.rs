@@ -1,11 +1,13 @@
 //! Plans: the commands that change them, the queries that read them, and the context that agents
 //! receive. One file per use case.
 
+pub(crate) mod attention;
 pub mod audit;
 pub mod context;
 pub mod create;
 pub mod feedback;
-mod late_results;
+pub mod history;
+pub(crate) mod late_results;
 mod lifecycle;
 pub mod list;
 pub mod modify;
@@ -14,3 +16,4 @@ pub mod skill;
 pub mod status;
 pub mod step;
 pub mod submit;
+pub mod task;

@@ -5,6 +5,7 @@ mod artifact;
 pub mod embed;
 pub mod extract;
 pub mod indexing;
+mod library;
 pub mod search;
 mod text;
 

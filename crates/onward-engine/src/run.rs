@@ -11,12 +11,13 @@ mod evaluate;
 mod write;
 
 use onward_core::command::StartNext;
-use onward_core::{Command, StepId};
+use onward_core::event::Created;
+use onward_core::{Command, Event, StepId};
 use onward_store::Tx;
 
 use crate::error::Error;
 pub(crate) use evaluate::changed_at;
-use evaluate::{evaluate, evaluate_step};
+use evaluate::{evaluate, evaluate_new_plan, evaluate_step};
 use write::commit;
 
 pub(crate) use command::{Applied, CommandContext, CommandOutcome, Target};
@@ -34,6 +35,20 @@ pub(crate) async fn run(
         Some(evaluation) => commit(tx, evaluation, ctx, commit_seq),
         None => Ok(CommandOutcome::NotFound),
     }
+}
+
+/// Appends events to a plan that this transaction created.
+pub(crate) async fn append(
+    tx: &mut Tx,
+    created: &Created,
+    events: Vec<Event>,
+    ctx: &CommandContext,
+    commit_seq: u64,
+) -> Result<(), Error> {
+    if let Some(evaluation) = evaluate_new_plan(tx, created, events, ctx.now).await? {
+        commit(tx, evaluation, ctx, Some(commit_seq))?;
+    }
+    Ok(())
 }
 
 /// Executes a command on a step. With `next`, assigns the next step in the same commit if the facts

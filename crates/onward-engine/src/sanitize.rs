@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use onward_core::command::{
-    ActionSpec, BranchSpec, CreatePlan, Modification, ReportSkill, StepSpec,
+    ActionSpec, BranchSpec, CreatePlan, ForkPlan, Modification, ReportSkill, StepSpec,
 };
 use onward_core::id::SessionId;
 use onward_core::refusal::Issue;
@@ -50,11 +50,27 @@ pub(crate) fn plan(command: &mut CreatePlan) {
     command.branches.iter_mut().for_each(branch);
 }
 
+pub(crate) fn fork(command: &mut ForkPlan) {
+    optional_text(&mut command.name);
+    optional_text(&mut command.research_question);
+    optional_text(&mut command.design_rationale);
+    command.session = session(command.session.take());
+}
+
 pub(crate) fn modification(modification: &mut Modification) {
     match modification {
         Modification::AddSteps { steps, .. } => steps.iter_mut().for_each(step),
         Modification::UpdateInstructions { instructions, .. } => text(instructions),
+        Modification::RenameStep {
+            title,
+            instructions,
+            ..
+        } => {
+            text(title);
+            text(instructions);
+        }
         Modification::FailStep { reason, .. } => optional_text(reason),
+        Modification::RedoStep { reason, .. } => text(reason),
         Modification::AddBranch { branch: added } => branch(added),
         Modification::RemoveStep { .. }
         | Modification::ReorderSteps { .. }
@@ -65,6 +81,11 @@ pub(crate) fn modification(modification: &mut Modification) {
 fn step(spec: &mut StepSpec) {
     optional_text(&mut spec.title);
     text(&mut spec.instructions);
+    if let Some(gates) = &mut spec.gates {
+        let gates = Arc::make_mut(gates);
+        gates.acceptance_criteria.iter_mut().for_each(text);
+        gates.result_schema.iter_mut().for_each(json);
+    }
 }
 
 fn branch(spec: &mut BranchSpec) {
@@ -92,6 +113,11 @@ pub(crate) fn result(result: &mut Arc<StepResult>) -> Result<(), Refusal> {
     let result = Arc::make_mut(result);
     text(&mut result.summary);
     optional_text(&mut result.formatting_notes);
+    for evidence in &mut result.evidence {
+        text(&mut evidence.criterion);
+        text(&mut evidence.value);
+        text(&mut evidence.outcome);
+    }
     // Normalize negative zero: SQLite does not preserve its sign.
     result.confidence = result.confidence.map(|confidence| confidence + 0.0);
     for data in result.data.iter_mut().chain(&mut result.report) {

@@ -10,6 +10,7 @@
 mod decode;
 mod details;
 mod encode;
+pub(crate) mod gates;
 pub(crate) mod json;
 mod part;
 pub(crate) mod scalar;

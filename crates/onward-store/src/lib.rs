@@ -35,14 +35,15 @@ pub use error::{Corrupt, Error};
 pub use fault::Faults;
 pub use lead::{Lead, Leadership};
 pub use plan::context::{
-    Briefs, Contexts, Excerpt, Recent, Significant, StepBrief, StepReport, StepTexts,
+    Briefs, CompletedResult, Contexts, Excerpt, Recent, Significant, StepBrief, StepReport,
+    StepTexts,
 };
 pub use plan::facts::Facts;
 pub use plan::import::Imports;
-pub use plan::lists::{Listed, PlanCount, PlanCursor, PlanLists};
+pub use plan::lists::{Listed, OutcomeCount, PlanCount, PlanCursor, PlanLists};
 pub use plan::read::{Derived, Plans, WholePlan};
-pub use plan::steps::{Steps, Which};
-pub use plan::trail::{AuditTrail, ended_commits};
+pub use plan::steps::{StepMark, Steps, Which};
+pub use plan::trail::{AuditTrail, HourCount, ended_commits};
 pub use plan::transition::Commit;
 pub use plan::write::Transitions;
 pub use record::artifact::{Artifact, Artifacts};
@@ -52,11 +53,12 @@ pub use record::feedback::{Feedback, UserFeedback};
 pub use record::formatting_note::{OutputNotes, StepNotes};
 pub use record::integrity::Integrity;
 pub use record::notification::{Delivery, Notice, Notifications};
-pub use record::output::{Output, OutputExcerpt, Outputs};
+pub use record::output::{Output, OutputExcerpt, OutputVersion, Outputs};
 pub use record::request_log::{RequestLog, ToolCall, WrittenCall};
 pub use record::search::{Hit, Search, SearchIndex, Source};
-pub use record::session::Sessions;
+pub use record::session::{SessionActivity, Sessions};
 pub use record::skill::{SkillCount, SkillCursor, Skills};
+pub use record::task::{Task, TaskOutcome, TaskPhase, Tasks};
 pub use record::tenant::{LogLine, Tenant, Tenants};
 pub use record::text::{TextId, TextPage, Texts};
 pub use record::token::{Token, Tokens};
@@ -65,9 +67,11 @@ pub use record::vector::{Embedded, IndexHealth, Near, Waiting};
 pub use relocate::{Relocation, RowProgress};
 pub use row::call::{CallKey, CallRecord, Synthetic};
 pub use row::event::{Author, Entry};
-pub use row::plan::Sheet;
-pub use row::session::{CallLine, SeenClaim, Session, SessionLine, Turn, TurnStep, Watched};
-pub use row::step::StepLine;
+pub use row::plan::{OpenPlan, Owner, RequestOrigin, Sheet};
+pub use row::session::{
+    CallLine, Captured, Primed, SeenClaim, Session, SessionLine, Turn, TurnStep, Watched,
+};
+pub use row::step::{StepLine, StepNote};
 pub use store::{Address, Options, Prepare, Store, distribute, restore, schema};
 pub use tx::Tx;
 pub use vector_index::{Indexed, MANY, Many, Pgvector};

@@ -12,6 +12,7 @@ pub(crate) mod request_log;
 pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod skill;
+pub(crate) mod task;
 pub(crate) mod tenant;
 pub(crate) mod text;
 pub(crate) mod token;

@@ -74,8 +74,7 @@ static PLAN_MOVE: RowChange = RowChange {
     columns: &[
         ("plan_id", Type::Id),
         ("status", Type::Text),
-        ("review_step", Type::Id),
-        ("review_id", Type::Id),
+        ("open_reviews", Type::Text),
         ("marked_at", Type::Int),
         ("ended_at", Type::Int),
         ("failure_kind", Type::Text),
@@ -89,13 +88,20 @@ static PLAN_MOVE: RowChange = RowChange {
         ("failed", Type::Int),
         ("seq", Type::Int),
         ("updated_at", Type::Int),
+        ("acted_at", Type::Int),
+        ("worked_at", Type::Int),
         ("version_tag", Type::Int),
         ("before", Type::Int),
         ("tag_before", Type::Int),
     ],
     effect: Effect::Update {
         computed: &[
-            ("updated_about", "new.updated_at / 10000"),
+            ("acted_at", "coalesce(new.acted_at, plans.acted_at)"),
+            (
+                "acted_about",
+                "coalesce(new.acted_at, plans.acted_at) / 10000",
+            ),
+            ("worked_at", "coalesce(new.worked_at, plans.worked_at)"),
             (
                 "steps",
                 "new.pending + new.in_progress + new.awaiting_input + new.completed + new.skipped \
@@ -123,6 +129,7 @@ static STEP_UPDATE: RowChange = RowChange {
         ("claim_session", Type::Text),
         ("started_at", Type::Int),
         ("last_progress_at", Type::Int),
+        ("monitored", Type::Int),
         ("stall_marked_at", Type::Int),
         ("undelivered", Type::Int),
         ("kept_artifact_id", Type::Id),
@@ -133,6 +140,7 @@ static STEP_UPDATE: RowChange = RowChange {
         ("result", Type::Text),
         ("result_report", Type::Text),
         ("result_notes", Type::Text),
+        ("result_evidence", Type::Text),
         ("skipped_by_branch", Type::Id),
         ("skipped_by_review", Type::Id),
         ("failure_kind", Type::Text),

@@ -12,22 +12,33 @@
     const topic = document.body.dataset.live;
     const connection = document.getElementById("connection");
 
-    // Relative times, in the format of the server.
-    const ago = (seconds) => {
-        if (seconds < 60) return "just now";
-        if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`;
-        if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ago`;
-        return `${Math.floor(seconds / 86_400)} d ago`;
+    document.documentElement.dataset.script = "";
+
+    // Times in the format of the server, and in the time zone of the browser.
+    const age = (seconds) => {
+        const [d, h, min] = [seconds / 86_400, (seconds / 3_600) % 24, (seconds / 60) % 60].map(Math.floor);
+        const units = d >= 7 ? [[d, "d"]] : d ? [[d, "d"], [h, "h"]] : [[h, "h"], [min, "min"]];
+        return units.filter(([number]) => number).map((unit) => unit.join(" ")).join(" ") || "< 1 min";
+    };
+    const clock = (at) => {
+        const [date, time] = at.toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }).split(", ");
+        return at.toDateString() === new Date().toDateString() ? time : `${date} ${time}`;
     };
     const updateTimes = () => {
-        for (const time of document.querySelectorAll("time[datetime]")) {
-            const text = ago((Date.now() - Date.parse(time.dateTime)) / 1_000);
+        for (const time of document.querySelectorAll("time[datetime], text[data-at]")) {
+            const at = new Date(time.dataset.at ?? time.dateTime);
+            const seconds = (Date.now() - at) / 1_000;
+            const form = time.dataset.at ? "clock" : time.dataset.as;
+            const ago = () => form === "age" ? age(seconds) : seconds < 60 ? "just now" : `${age(seconds)} ago`;
+            const text = form === "clock" ? clock(at) : ago();
             if (time.textContent !== text) time.textContent = text;
+            time.title = `${at.toLocaleString()} (${at.toISOString()})`;
         }
     };
 
     const isDirty = (field) => {
         if (field.type === "hidden") return false;
+        if (field.type === "checkbox") return field.checked !== field.defaultChecked;
         if (field instanceof HTMLSelectElement) {
             return [...field.options].some((option) => option.selected !== option.defaultSelected);
         }
@@ -41,7 +52,7 @@
         const inside = part.contains(active) && active !== part;
         return {
             open: [...part.querySelectorAll("details[id][open]")].map((details) => details.id),
-            edited: fields.filter(isDirty).map((field) => [field.id, field.value]),
+            edited: fields.filter(isDirty).map((field) => [field.id, field.type === "checkbox" ? "checked" : "value", field]),
             scrolled: part.scrollLeft,
             focus: inside ? path(part, active) : null,
             range: inside && active.selectionStart !== undefined && /^(text|search|textarea)$/.test(active.type)
@@ -65,9 +76,9 @@
             const details = document.getElementById(id);
             if (details) details.open = true;
         }
-        for (const [id, value] of state.edited) {
+        for (const [id, property, old] of state.edited) {
             const field = document.getElementById(id);
-            if (field) field.value = value;
+            if (field) field[property] = old[property];
         }
         part.scrollLeft = state.scrolled;
         if (!state.focus) return;
@@ -112,6 +123,7 @@
                     location.reload();
                     return;
                 }
+                document.title = fresh.title;
                 for (const part of parts(fresh)) {
                     const old = document.getElementById(part.id);
                     const html = withoutTimes(part);
@@ -131,10 +143,13 @@
         }
         updateTimes();
     };
-    let refreshTimer = null;
-    const refreshSoon = () => {
-        refreshTimer ??= setTimeout(() => { refreshTimer = null; refresh(); }, DEBOUNCE_MS);
+    const debounced = (work, delay) => {
+        let timer = null;
+        return () => { timer ??= setTimeout(() => { timer = null; work(); }, delay); };
     };
+    const refreshSoon = debounced(refresh, DEBOUNCE_MS);
+    // A change of another plan may change the counts in the navigation, which is not urgent.
+    const refreshNavigation = debounced(refresh, 2_000);
 
     // The event stream. The page displays a lost connection and refreshes after a reconnect.
     let attempts = 0;
@@ -159,6 +174,7 @@
         source.addEventListener("session_changed", (event) => {
             const session = JSON.parse(event.data).sessionId;
             if (topic === "sessions" || topic === `session ${session}`) refreshSoon();
+            else refreshNavigation();
         });
         source.addEventListener("missed", () => { refreshSoon(); notifySoon(); });
         source.onerror = () => {
@@ -172,18 +188,13 @@
             if (attempts === 2) refreshSoon();
         };
     };
-    // A change of another plan may change the number of pending reviews, which is not urgent.
-    let navigationTimer = null;
-    const refreshNavigation = () => {
-        navigationTimer ??= setTimeout(() => { navigationTimer = null; refresh(); }, 2_000);
-    };
 
     // Desktop notifications, if the user turned them on. Each is displayed once, however many tabs
     // are open.
     const ON = "onward.desktop";
     const CURSOR = "onward.desktop.after";
     const DISPLAYED = "onward.desktop.shown";
-    const TITLES = { stall: "Step stuck", review: "Review requested", failure: "Plan failed" };
+    const TITLES = { stall: "Step stuck", review: "Review requested", failure: "Plan failed", no_agent: "Plan without an agent" };
     const OVERLAP_MS = 60_000; // Tolerates clock skew between servers; ids prevent duplicates.
     const canNotify = "Notification" in window && isSecureContext;
     const isOn = () => canNotify && Notification.permission === "granted" && localStorage.getItem(ON) === "on";
@@ -212,10 +223,7 @@
     });
     // Earlier notifications are not displayed.
     const turnedOnAt = () => Number(localStorage.getItem(`${ON}.since`));
-    let notifyTimer = null;
-    const notifySoon = () => {
-        if (isOn()) notifyTimer ??= setTimeout(() => { notifyTimer = null; notify().catch(() => {}); }, DEBOUNCE_MS);
-    };
+    const notifySoon = debounced(() => { if (isOn()) notify().catch(() => {}); }, DEBOUNCE_MS);
     const renderDesktopSetting = () => {
         const button = document.querySelector("[data-desktop]");
         if (!button) return;
@@ -245,8 +253,11 @@
     // Reveals controls that need JavaScript.
     const reveal = (root) => {
         renderDesktopSetting();
-        for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
-        for (const keys of root.querySelectorAll(".keys")) keys.hidden = false;
+        renderKeySetting();
+        renderViews();
+        renderSelection();
+        for (const control of root.querySelectorAll("[data-copy], [data-save-view], [data-select-all]")) control.hidden = false;
+        for (const keys of root.querySelectorAll(".keys")) keys.hidden = !hasKeys();
     };
     document.addEventListener("click", async (event) => {
         const button = event.target.closest("[data-copy]");
@@ -260,50 +271,166 @@
         }
     });
 
-    // Keyboard shortcuts for reviews.
-    const reviews = () => [...document.querySelectorAll(".review")];
-    const focusReview = (offset) => {
-        const all = reviews();
-        const at = all.indexOf(document.activeElement?.closest(".review"));
+    // Selected rows, for actions on several plans.
+    const boxes = () => [...document.querySelectorAll("[data-row] input[type=checkbox]")];
+    const renderSelection = () => {
+        const count = boxes().filter((box) => box.checked).length;
+        for (const label of document.querySelectorAll("[data-selected]")) label.textContent = count ? `${count} selected` : "";
+    };
+    document.addEventListener("change", (event) => {
+        if (event.target.matches("[data-select-all]")) for (const box of boxes()) box.checked = event.target.checked;
+        renderSelection();
+    });
+
+    // Named views: links that this browser stores.
+    const make = (tag, properties, ...children) => {
+        const element = Object.assign(document.createElement(tag), properties);
+        element.append(...children);
+        return element;
+    };
+    const views = () => JSON.parse(localStorage.getItem("onward.views") ?? "[]");
+    const without = (name) => views().filter((view) => view[0] !== name);
+    const storeViews = (all) => { localStorage.setItem("onward.views", JSON.stringify(all)); renderViews(); };
+    const renderViews = () => {
+        for (const list of document.querySelectorAll("[data-views]")) {
+            list.hidden = views().length === 0;
+            list.replaceChildren(...views().map(([name, href]) => make("li", {}, make("a", { href, textContent: name }), make("button", {
+                type: "button", className: "quiet", textContent: "×", ariaLabel: `Remove view ${name}`, onclick: () => storeViews(without(name)),
+            }))));
+        }
+    };
+    document.addEventListener("submit", (event) => {
+        if (!event.target.matches("[data-save-view]")) return;
+        event.preventDefault();
+        const name = event.target.elements.view.value.trim();
+        if (name) storeViews([...without(name), [name, location.pathname + location.search]]);
+        event.target.reset();
+    });
+
+    // A decision by a single key is sent after 10 seconds, or when the page is left.
+    const UNDO_MS = 10_000;
+    const toast = document.getElementById("toast");
+    let pending = null;
+    const cancel = () => {
+        const last = pending;
+        clearTimeout(last?.timer);
+        [pending, toast.hidden] = [null, true];
+        return last;
+    };
+    const send = () => {
+        const last = cancel();
+        return last && fetch(last.url, { method: "POST", body: last.body, keepalive: true });
+    };
+    const decideLater = (button) => {
+        send();
+        const body = new URLSearchParams(new FormData(button.form));
+        body.set(button.name, button.value);
+        const timer = setTimeout(async () => { location.href = (await send()).url; }, UNDO_MS);
+        pending = { url: button.form.action, body, timer };
+        toast.firstElementChild.textContent = `${button.dataset.undo} in 10 s.`;
+        toast.hidden = false;
+    };
+    toast.lastElementChild.onclick = cancel;
+    addEventListener("pagehide", send);
+    const press = (button) => button?.dataset.undo ? decideLater(button) : button?.click();
+
+    // The palette: the results of `/jump` in a dialog, and the main actions of this page.
+    const palette = document.getElementById("palette");
+    const field = palette?.querySelector("input");
+    const showResults = async () => {
+        const query = field.value;
+        const response = await fetch(`/jump?q=${encodeURIComponent(query)}`);
+        const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+        if (field.value !== query) return;
+        const actions = [...document.querySelectorAll("main [data-primary]")].filter((action) => query && action.textContent.toLowerCase().includes(query.toLowerCase()));
+        palette.querySelector("ul").replaceChildren(...actions.slice(0, 3).map((action) => make("li", {}, make("button", {
+            type: "button", className: "quiet", textContent: action.textContent, onclick: () => { palette.close(); press(action); },
+        }))), ...fresh.querySelectorAll("#results > li"));
+    };
+    const openPalette = () => {
+        if (!palette || palette.open) return;
+        palette.showModal();
+        field.select();
+        showResults();
+    };
+    palette?.addEventListener("input", showResults);
+    palette?.addEventListener("submit", (event) => {
+        const first = palette.querySelector("li :is(a, button)");
+        if (first) { event.preventDefault(); first.click(); }
+    });
+    palette?.addEventListener("keydown", (event) => {
+        const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+        if (!step) return;
+        event.preventDefault();
+        const all = [field, ...palette.querySelectorAll("li :is(a, button)")];
+        all[Math.max(0, Math.min(all.length - 1, all.indexOf(document.activeElement) + step))].focus();
+    });
+
+    // Keyboard shortcuts. Single keys can be turned off.
+    const hasKeys = () => localStorage.getItem("onward.keys") !== "off";
+    const renderKeySetting = () => {
+        for (const state of document.querySelectorAll("[data-keys-state]")) state.textContent = `Single-key shortcuts: ${hasKeys() ? "on" : "off"}`;
+        for (const button of document.querySelectorAll("[data-keys]")) Object.assign(button, { hidden: false, textContent: hasKeys() ? "Turn off" : "Turn on" });
+    };
+    document.addEventListener("click", (event) => {
+        if (event.target.closest("[data-palette]")) { event.preventDefault(); openPalette(); }
+        if (!event.target.closest("[data-keys]")) return;
+        localStorage.setItem("onward.keys", hasKeys() ? "off" : "on");
+        reveal(document);
+    });
+    const row = () => document.activeElement?.closest("[data-row]");
+    const moveFocus = (offset) => {
+        const all = [...document.querySelectorAll("main [data-row]")];
+        const at = all.indexOf(row());
         const next = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + offset))];
-        next?.focus();
-        next?.scrollIntoView({ block: "start" });
+        (next?.matches("[tabindex]") ? next : next?.querySelector("a, summary, button"))?.focus();
+        next?.scrollIntoView({ block: "nearest" });
     };
-    const decide = (review, decision) => {
-        const field = review.querySelector("textarea");
-        if (decision === "reject") {
+    const decide = (decision) => {
+        const review = document.querySelector("main [data-review]");
+        const button = review?.querySelector(`button[value=${decision}]`);
+        if (decision === "reject" && button) {
             // Cannot be undone, so the user confirms it.
-            const details = review.querySelector("details[id^=reject-]");
-            if (!details) return;
-            details.open = true;
-            details.querySelector("button").focus();
-        } else if (decision === "modify" && field.value.trim() === "") {
-            field.focus();
+            button.closest("details").open = true;
+            button.focus();
+        } else if (decision === "modify" && button && [...review.querySelectorAll("textarea")].every((text) => text.value.trim() === "")) {
+            review.querySelector("textarea[name=feedback]").focus();
         } else {
-            review.querySelector(`button[value=${decision}]:not(:disabled)`)?.click();
+            press(button);
         }
     };
+    const primary = (root) => root?.querySelector("[data-primary]:not(:disabled)");
+    const PAGES = { o: "/", p: "/plans", i: "/inbox", s: "/sessions", l: "/library" };
+    const ACTIONS = {
+        "/": openPalette,
+        "?": () => document.getElementById("keys")?.showModal(),
+        j: () => moveFocus(1),
+        k: () => moveFocus(-1),
+        x: () => row()?.querySelector("input[type=checkbox]")?.click(),
+        e: () => press(primary(row()) ?? primary(document.querySelector("main"))),
+        a: () => decide("approve"),
+        m: () => decide("modify"),
+        s: () => decide("skip"),
+        r: () => decide("reject"),
+    };
+    let prefixAt = 0; // When `g` was pressed.
     document.addEventListener("keydown", (event) => {
-        if (event.ctrlKey || event.metaKey || event.altKey) return;
-        if (event.target.closest("input, textarea, select")) return;
-        const offsets = { j: 1, k: -1 };
-        const decisions = { a: "approve", m: "modify", s: "skip", r: "reject" };
-        if (offsets[event.key] && reviews().length > 0) {
-            event.preventDefault();
-            focusReview(offsets[event.key]);
-        }
-        const review = event.target.closest(".review");
-        if (review && decisions[event.key]) {
-            event.preventDefault();
-            decide(review, decisions[event.key]);
-        }
+        const isChord = event.ctrlKey || event.metaKey || event.altKey;
+        if (isChord && !event.altKey && event.key.toLowerCase() === "k") { event.preventDefault(); openPalette(); }
+        if (isChord || !hasKeys() || event.target.closest("input:not([type=checkbox]), textarea, select, dialog")) return;
+        const page = Date.now() - prefixAt < 1_500 && PAGES[event.key];
+        prefixAt = event.key === "g" ? Date.now() : 0;
+        if (!page && !Object.hasOwn(ACTIONS, event.key)) return;
+        event.preventDefault();
+        if (page) location.href = page;
+        else ACTIONS[event.key]();
     });
 
     // A reload does not repeat the flash message.
-    const current = new URL(location.href);
-    if (current.searchParams.has("done")) {
-        current.searchParams.delete("done");
-        history.replaceState(null, "", current);
+    const address = new URL(location.href);
+    if (address.searchParams.has("done")) {
+        address.searchParams.delete("done");
+        history.replaceState(null, "", address);
     }
 
     const opened = Date.now();

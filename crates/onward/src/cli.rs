@@ -1,11 +1,12 @@
 //! The command line: parsing, dispatch and usage errors.
 //!
 //! Data goes to standard output, everything else to standard error. Invalid arguments print
-//! `error:` and `hint:` and exit with [`Exit::Usage`]. Without arguments, the help goes to standard
-//! error, because it is not data.
+//! `error:` and `hint:` and exit with [`Exit::Usage`]. Without arguments, the command is `status`,
+//! or a welcome if there is no database.
 //!
 //! Each command has a file of its name in `cli/`. Commands that need a database open it with
-//! `cli/database.rs`, on a single-threaded runtime (`serve` and `proxy`: multi-threaded).
+//! `cli/database.rs`, on a single-threaded runtime (`serve` and `proxy`: multi-threaded). `lookup`
+//! finds plans, steps and reviews, `help` has the groups and examples.
 
 mod allocator;
 mod backup;
@@ -16,24 +17,32 @@ mod demo;
 mod doctor;
 mod export;
 mod forget;
+mod help;
 mod hook;
 mod import;
 mod install;
+mod instructions;
+mod lookup;
 mod man;
 mod mcp;
 mod migrate;
 mod move_database;
 mod plan;
+mod plugins;
+mod prime;
 mod proxy;
 mod reindex;
 mod restore;
 mod review;
 mod search;
 mod serve;
+mod serving;
 mod session;
 mod shutdown;
 mod signals;
 mod status;
+mod step;
+mod suggestion;
 mod tenant;
 mod token;
 mod transcript;
@@ -44,7 +53,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use onward_engine::Engine;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -66,7 +75,7 @@ const CHECK_LIMITS: &str = "check thread and file limits (`ulimit -a`)";
 /// Durable plans for AI agents, and a watchdog for stuck work.
 ///
 /// Agents store plans here and work through them step by step. Use this command to check progress,
-/// answer their questions and resume stuck plans.
+/// answer questions and release stuck steps.
 #[derive(Parser)]
 #[command(
     version = concat!(
@@ -77,7 +86,8 @@ const CHECK_LIMITS: &str = "check thread and file limits (`ulimit -a`)";
         env!("ONWARD_BUILD"),
         ")"
     ),
-    after_help = "Ids of plans, steps, sessions and tokens may be shortened to a unique prefix.\n\
+    after_long_help = "Ids may be shortened to a unique prefix. A plan is also found by words of \
+                  its name, a step as PLAN/ORDER, such as `5fa2/6`.\n\
                   Data goes to standard output, messages to standard error.\n\
                   Exit codes: 0 done, 1 failed, 2 invalid usage, 3 not found, 4 rejected by a rule, \
                   5 database unavailable, 10 a check found problems."
@@ -98,17 +108,23 @@ enum Command {
     Demo(demo::Demo),
     Status(status::Status),
     Watch(watch::Watch),
-    /// List, inspect and change plans
+    /// Create, list, inspect and change plans
     #[command(subcommand)]
     Plan(plan::Command),
-    /// List and decide the reviews that agents requested
+    /// Show, release and fail single steps
+    #[command(subcommand)]
+    Step(step::Command),
+    /// List, read and decide the reviews that agents requested
     #[command(subcommand)]
     Review(review::Command),
     /// List and inspect agent sessions: turns, calls and loops
     #[command(subcommand)]
     Session(session::Command),
     Install(install::Install),
+    Uninstall(install::Uninstall),
     Hook(hook::Hook),
+    Prime(prime::Prime),
+    Instructions(instructions::Instructions),
     Proxy(proxy::Proxy),
     Search(search::Search),
     Export(export::Export),
@@ -133,6 +149,7 @@ enum Command {
     Reindex(reindex::Reindex),
     Completions(completions::Completions),
     Man(man::Man),
+    Plugins(plugins::Plugins),
 }
 
 /// The input of a command besides its arguments.
@@ -145,7 +162,8 @@ struct Context {
 
 /// Runs the command of the process's arguments.
 pub(crate) fn run(mcp_endpoint: NewMcpEndpoint) -> Exit {
-    match Cli::try_parse() {
+    let parsed = help::parser().try_get_matches();
+    match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => {
             let json = cli.output.json;
             dispatch(cli, mcp_endpoint).unwrap_or_else(|failure| {
@@ -182,11 +200,7 @@ fn dispatch(cli: Cli, mcp_endpoint: NewMcpEndpoint) -> Result {
         output,
         command,
     } = cli;
-    let Some(command) = command else {
-        print_stderr(&Cli::command().render_long_help().to_string());
-        return Ok(Exit::Usage);
-    };
-    if let Command::Serve(args) = &command {
+    if let Some(Command::Serve(args)) = &command {
         allocator::apply_settings();
         flags.bind.clone_from(&args.bind);
     }
@@ -201,12 +215,18 @@ fn dispatch(cli: Cli, mcp_endpoint: NewMcpEndpoint) -> Result {
             opened: RefCell::default(),
         })
     };
+    let Some(command) = command else {
+        return run_async(read(), async |cx| status::run_or_welcome(cx).await);
+    };
     match command {
         Command::Transcript(command) => transcript::run(&command, output),
         Command::Completions(shell) => completions::run(&shell, output),
         Command::Man(args) => man::run(&args, output),
+        Command::Plugins(args) => plugins::run(&args, output),
         Command::Hook(args) => Ok(hook::run(&args, &flags, output)),
         Command::Install(args) => install::run(&args, &flags, output),
+        Command::Uninstall(args) => install::run(&args.into(), &flags, output),
+        Command::Instructions(_) => instructions::run(output),
         Command::Demo(args) => run_demo(&args, output),
         Command::Config(_) => config::run(&read()?),
         Command::Trust(args) => trust::run(&args, output),
@@ -217,9 +237,11 @@ fn dispatch(cli: Cli, mcp_endpoint: NewMcpEndpoint) -> Result {
         Command::Proxy(args) => run_on(Builder::new_multi_thread(), read()?, async |cx| {
             proxy::run(&args, cx).await
         }),
+        Command::Prime(_) => run_async(read(), async |cx| prime::run(cx).await),
         Command::Status(_) => run_async(read(), async |cx| status::run(cx).await),
         Command::Watch(_) => run_async(read(), async |cx| watch::run(cx).await),
         Command::Plan(command) => run_async(read(), async |cx| plan::run(&command, cx).await),
+        Command::Step(command) => run_async(read(), async |cx| step::run(&command, cx).await),
         Command::Review(command) => run_async(read(), async |cx| review::run(&command, cx).await),
         Command::Session(command) => run_async(read(), async |cx| session::run(&command, cx).await),
         Command::Search(args) => run_async(read(), async |cx| search::run(&args, cx).await),
@@ -284,32 +306,57 @@ fn is_hook_command() -> bool {
     false
 }
 
-/// The first paragraph of clap's error. The hint replaces the usage and the tips that follow.
+/// The error in one line. The hint replaces the usage and the tips that clap adds.
 fn message(error: &clap::Error) -> String {
+    if let Some(name) = unknown_command(error) {
+        return format!("unknown command `{name}`");
+    }
     let text = error.render().to_string();
     let first = text.split("\n\n").next().unwrap_or_default().trim_end();
     first.strip_prefix("error: ").unwrap_or(first).to_owned()
 }
 
-/// clap's best suggestion, or the command for help.
+/// The name of an unknown command.
+fn unknown_command(error: &clap::Error) -> Option<&str> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    error
+        .get(ContextKind::InvalidSubcommand)
+        .and_then(best_suggestion)
+}
+
+/// The best suggestion, or the command for help.
 fn hint(error: &clap::Error) -> String {
-    let suggested = [
-        ContextKind::SuggestedArg,
-        ContextKind::SuggestedSubcommand,
-        ContextKind::SuggestedValue,
-    ];
-    let suggestion = suggested
-        .iter()
-        .find_map(|kind| error.get(*kind))
-        .and_then(best_suggestion);
-    match suggestion {
+    let (command, path) = matched_command();
+    if let Some(name) = unknown_command(error) {
+        return match suggestion::suggest(&command, name) {
+            Some(suggestion) => format!("did you mean `{suggestion}`?"),
+            None => format!("see `{path} --help`"),
+        };
+    }
+    let argument = error.get(ContextKind::SuggestedArg);
+    let suggestion = argument.and_then(best_suggestion);
+    match suggestion.or_else(|| nearest_value(error)) {
         Some(suggestion) => format!("did you mean `{suggestion}`?"),
-        None => format!("see `{} --help`", matched_command()),
+        None => format!("see `{path} --help`"),
     }
 }
 
-/// The arguments up to the last known subcommand.
-fn matched_command() -> String {
+/// The valid value that an invalid one probably means.
+fn nearest_value(error: &clap::Error) -> Option<&str> {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidValue) else {
+        return None;
+    };
+    let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue) else {
+        return None;
+    };
+    let valid: Vec<&str> = valid.iter().map(String::as_str).collect();
+    suggestion::nearest(typed, &valid)
+}
+
+/// The last known subcommand of the arguments, and the arguments up to it.
+fn matched_command() -> (clap::Command, String) {
     let mut command = Cli::command();
     let mut path = "onward".to_owned();
     for argument in std::env::args().skip(1) {
@@ -318,7 +365,7 @@ fn matched_command() -> String {
             command = subcommand;
         }
     }
-    path
+    (command, path)
 }
 
 /// The last of clap's suggestions, which are sorted by ascending similarity.

@@ -8,7 +8,7 @@
 mod file;
 mod keys;
 mod kind;
-mod location;
+pub(crate) mod location;
 mod policy;
 pub(crate) mod reference;
 mod settings;
@@ -29,8 +29,8 @@ use file::File;
 use trust::Ignored;
 
 pub(crate) use keys::{
-    Access, Calls, DefaultValue, Embeddings, Extraction, Issuer, Key, Limits, LoopControl, Notify,
-    Retention, Reviews, Serve, TopLevel,
+    Access, Calls, Capture, DefaultValue, Embeddings, Extraction, Issuer, Key, Limits, LoopControl,
+    Notify, Retention, Reviews, Serve, Sessions, TopLevel, Watch,
 };
 pub(crate) use kind::Kind;
 pub(crate) use location::home;
@@ -97,8 +97,11 @@ pub(crate) struct Config {
     #[serde(rename = "")]
     pub(crate) top: TopLevel,
     pub(crate) retention: Retention,
+    pub(crate) sessions: Sessions,
     pub(crate) loop_control: LoopControl,
+    pub(crate) capture: Capture,
     pub(crate) calls: Calls,
+    pub(crate) watch: Watch,
     pub(crate) reviews: Reviews,
     /// `None` if search is full-text only.
     pub(crate) embeddings: Option<Embeddings>,
@@ -216,6 +219,7 @@ fn resolve_path(file: &Path, path: PathBuf) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use onward_core::capture::CapturePolicy;
     use onward_core::finding;
     use onward_core::turn;
 
@@ -240,6 +244,7 @@ mod tests {
     fn the_defaults_are_those_of_the_core() {
         let config = config(&[("database", "a.db")]).expect("the defaults are valid");
         assert_eq!(config.loop_control.control(), turn::LoopControl::default());
+        assert_eq!(config.capture.policy(), CapturePolicy::default());
         assert_eq!(config.notify.kinds, finding::Kind::ALL);
         assert!(config.embeddings.is_none());
         assert!(config.extraction.is_none());

@@ -51,7 +51,7 @@ impl From<&onward_engine::Error> for Exit {
             }
             Error::Rejected { refusal, .. } => Exit::from(refusal),
             // The prefix matches several ids.
-            Error::Ambiguous(_) => Exit::Usage,
+            Error::Ambiguous { .. } => Exit::Usage,
             Error::Store(error) => Exit::from(error),
             Error::Conflict { .. } | Error::Unauthorized(_) | _ => Exit::Rejected,
         }

@@ -7,7 +7,6 @@
 
 mod answer;
 mod isolated;
-mod schema;
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -15,14 +14,13 @@ use std::sync::Arc;
 
 use onward_core::id::ArtifactId;
 use onward_core::refusal::Issue;
+use onward_core::schema::{MAX_ISOLATED_STEPS, SchemaValidator};
 use onward_engine::extract::NewExtraction;
 use serde_json::{Map, Value};
 
 use crate::config;
 use crate::model::ModelError;
 use crate::model::completion::{Completion, CompletionClient, Messages, Role};
-
-use schema::SchemaValidator;
 
 pub(crate) const SYSTEM_PROMPT: &str = "You extract data from a text. Answer with one JSON value \
 that is valid against the JSON Schema and nothing else: no explanation, no code fence. Use only \
@@ -162,7 +160,7 @@ impl Evaluation {
 fn evaluate(schema: &SchemaValidator, answer: &str, truncated: bool) -> Evaluation {
     match answer::json(answer) {
         Ok(data) => Evaluation {
-            issues: schema.issues(&data),
+            issues: schema.issues(&data, MAX_ISOLATED_STEPS),
             data,
         },
         Err(_) if truncated => Evaluation::without_data(TRUNCATED.to_owned()),

@@ -110,7 +110,7 @@ fn hint(error: &Error) -> String {
         } => "list the sessions with `onward session list`",
         Error::NotFound { kind: "token", .. } => "list the tokens with `onward token list`",
         Error::Rejected { refusal, .. } => refusal_hint(refusal),
-        Error::Ambiguous(_)
+        Error::Ambiguous { .. }
         | Error::NotFound { .. }
         | Error::Conflict { .. }
         | Error::Unauthorized(_)
@@ -124,7 +124,9 @@ fn refusal_hint(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::InvalidInput(_) => "correct the value and run the command again",
         Refusal::StepNotFound(_) => "list the steps of a plan with `onward plan show PLAN`",
-        Refusal::IllegalStepTransition(_) => "list the pending reviews with `onward review list`",
+        Refusal::IllegalStepTransition(_) | Refusal::ReviewNotPending(_) => {
+            "list the pending reviews with `onward review list`"
+        }
         Refusal::IllegalPlanTransition(IllegalPlanTransition { from, .. })
         | Refusal::PlanNotModifiable(from)
         | Refusal::PlanIsTerminal(from) => match from {
@@ -144,7 +146,9 @@ fn refusal_hint(refusal: &Refusal) -> &'static str {
         | Refusal::StepNotInProgress(_)
         | Refusal::StepIsTerminal(_)
         | Refusal::IllegalSkillTransition(_)
+        | Refusal::NotReviewer(_)
         | Refusal::StepNotRemovable(_)
+        | Refusal::StepNotRedoable(_)
         | Refusal::IncompleteStepList { .. }
         | Refusal::ClaimSuperseded { .. }
         | Refusal::ClaimNotIssued

@@ -37,7 +37,7 @@ const MAX_ENTRIES: usize = 20_000;
 
 /// Takes the fingerprint of the working tree that contains a directory.
 pub(crate) fn take(directory: &Path, database: Option<&Path>, budget: Duration) -> Fingerprint {
-    let Some(root) = root(directory, &ceilings()) else {
+    let Some(root) = checkout(directory) else {
         return Fingerprint::Unavailable;
     };
     let started = Instant::now();
@@ -63,6 +63,11 @@ pub(crate) fn take(directory: &Path, database: Option<&Path>, budget: Duration) 
             Fingerprint::TimedOut
         }
     }
+}
+
+/// The git checkout that contains a directory.
+pub(crate) fn checkout(directory: &Path) -> Option<PathBuf> {
+    root(directory, &ceilings())
 }
 
 /// The checkout at or above the directory. Like git, the search stops at the ceiling directories.

@@ -11,6 +11,49 @@ pub(crate) enum ToolSet {
     All,
     /// The tools needed to work on plans.
     Core,
+    /// The same tools under the names of [`ALIASES`], for coding agents.
+    Plan,
+}
+
+/// Names without "research", and the tools that they call. `--tools plan` lists them.
+pub(crate) static ALIASES: [(&str, &str); 3] = [
+    ("create_plan", "create_research_plan"),
+    ("get_plan_context", "get_research_context"),
+    ("store_plan_output", "store_research_output"),
+];
+
+impl ToolSet {
+    /// The name under which the set lists a tool.
+    pub(crate) fn name_of(self, tool: &'static str) -> &'static str {
+        let alias = ALIASES.iter().find(|(_, name)| *name == tool);
+        match (self, alias) {
+            (ToolSet::Plan, Some((alias, _))) => alias,
+            (ToolSet::Plan, None) | (ToolSet::All | ToolSet::Core, _) => tool,
+        }
+    }
+
+    /// The tool with this name in the set. The names of the other sets stay valid.
+    pub(crate) fn resolve(self, name: &str) -> &str {
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
+        match (self, alias) {
+            (ToolSet::Plan, Some((_, tool))) => tool,
+            (ToolSet::Plan, None) | (ToolSet::All | ToolSet::Core, _) => name,
+        }
+    }
+
+    /// A text of the server with the set's names of the tools in backticks.
+    pub(crate) fn rename(self, text: &str) -> Cow<'_, str> {
+        let mut renamed = Cow::Borrowed(text);
+        if self == ToolSet::Plan {
+            for (alias, tool) in ALIASES {
+                let quoted = format!("`{tool}`");
+                if renamed.contains(&quoted) {
+                    renamed = renamed.replace(&quoted, &format!("`{alias}`")).into();
+                }
+            }
+        }
+        renamed
+    }
 }
 
 /// The interface of a caller.
@@ -86,8 +129,8 @@ static USE_CASES: [UseCase; 11] = [
         all: TOOL,
         core: TOOL,
         route: "`POST /api/v1/plans`",
-        command: AGENT,
-        page: AGENT,
+        command: "`onward plan create FILE`",
+        page: "the New plan page",
     },
     UseCase {
         name: "modify_plan",
@@ -158,7 +201,10 @@ pub(crate) fn render(hint: &str, interface: Interface, base_url: Option<&str>) -
         }
     }
     rendered.push_str(rest);
-    rendered
+    match interface {
+        Interface::Mcp(set) => set.rename(&rendered).into_owned(),
+        Interface::Api | Interface::CommandLine | Interface::Page => rendered,
+    }
 }
 
 fn replacement(
@@ -172,7 +218,7 @@ fn replacement(
     let case = USE_CASES.iter().find(|case| case.name == name)?;
     let replacement = match interface {
         Interface::Mcp(ToolSet::All) => case.all,
-        Interface::Mcp(ToolSet::Core) => case.core,
+        Interface::Mcp(ToolSet::Core | ToolSet::Plan) => case.core,
         Interface::Api => case.route,
         Interface::CommandLine => case.command,
         Interface::Page => case.page,

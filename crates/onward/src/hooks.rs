@@ -12,13 +12,14 @@ mod handle;
 mod kimi;
 mod opencode;
 mod payload;
+mod tasks;
 
 use clap::ValueEnum;
 use onward_engine::session::{HookSource, ObservedCall};
 use onward_engine::tool_calls::{Approval, CallRef};
 use serde_json::Value;
 
-pub(crate) use handle::handle;
+pub(crate) use handle::{Settings, handle};
 
 /// Supported agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -107,8 +108,13 @@ pub(crate) struct Event {
 /// The kinds of hook events.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum EventKind {
-    /// A session starts or resumes.
-    SessionStarted,
+    /// A session starts or resumes, or its context was compacted.
+    SessionStarted {
+        /// The cause, such as `startup` or `compact`.
+        cause: String,
+    },
+    /// The context was compacted, and the agent does not read the reply.
+    Compacted,
     /// A user prompt, or the task of a subagent: a turn starts.
     TurnStarted,
     /// A message about a background task, written by the agent and not by the user.
@@ -138,7 +144,10 @@ pub(crate) enum EventKind {
         is_batch: bool,
     },
     /// The agent has answered: the turn ends.
-    TurnEnded,
+    TurnEnded {
+        /// Whether the reply can make the agent continue.
+        can_continue: bool,
+    },
     /// The session ends.
     SessionEnded,
 }
@@ -152,6 +161,11 @@ pub(crate) enum Reply {
     Context(String),
     /// Text for the user.
     Warning(String),
+    /// Continue the turn that the agent is about to end.
+    Continue {
+        /// The reason, for the model.
+        reason: String,
+    },
     /// Send the model request without tools.
     DisableTools,
     /// Reject the call.

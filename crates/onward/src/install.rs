@@ -5,15 +5,22 @@
 //! reads and writes files. All edits are computed before the first write, so an invalid file leaves
 //! all files unchanged.
 //!
+//! `texts` lists the skill, the commands and the worker agent; `managed` keeps the user's changes to
+//! them. `plugins` packs the same entries and texts for installation by the agents.
+//!
 //! Installing saves a backup next to each edited file. Uninstalling removes the entries; a file
 //! with no other changes since the installation is restored from its backup, byte for byte.
 
 mod agents;
+mod agents_md;
 mod file;
 mod json;
+mod managed;
+mod plugins;
+mod texts;
 mod toml;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
@@ -22,6 +29,7 @@ use crate::hooks::Agent;
 
 pub(crate) use agents::{Program, post_install_note};
 pub(crate) use file::Change;
+pub(crate) use plugins::plugin_files;
 
 /// Where the agent is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -58,6 +66,13 @@ enum Content {
     },
     /// Entries in a TOML file.
     Toml(Vec<toml::Entry>),
+    /// The whole file, unless the user has changed it.
+    Managed {
+        text: String,
+        comment: managed::Comment,
+    },
+    /// A block in the `AGENTS.md` of a project.
+    Block,
 }
 
 impl Content {
@@ -67,6 +82,13 @@ impl Content {
             Content::Whole(content) => Ok(content.clone()),
             Content::Json { entries, syntax } => json::add(text, entries, *syntax),
             Content::Toml(entries) => toml::add(text, entries),
+            Content::Managed { text: new, comment }
+                if text.is_empty() || managed::is_unchanged(text) =>
+            {
+                Ok(managed::with_mark(new, *comment))
+            }
+            Content::Managed { .. } => Ok(text.to_owned()),
+            Content::Block => agents_md::add(text),
         }
     }
 
@@ -78,6 +100,9 @@ impl Content {
             Content::Whole(_) => Ok(Some(text.to_owned())),
             Content::Json { entries, syntax } => json::remove(text, entries, *syntax).map(Some),
             Content::Toml(entries) => toml::remove(text, entries).map(Some),
+            Content::Managed { .. } if managed::is_unchanged(text) => Ok(None),
+            Content::Managed { .. } => Ok(Some(text.to_owned())),
+            Content::Block => agents_md::remove(text),
         }
     }
 }
@@ -90,6 +115,44 @@ pub(crate) fn install(
     program: &Program,
 ) -> Result<Vec<Change>> {
     changes(agent, scope, directories, program, file::install)
+}
+
+/// Computes the change of the `AGENTS.md` of a directory, without writing.
+pub(crate) fn install_agents_md(directories: &Directories) -> Result<Change> {
+    file::install(agents_md_file(directories))
+}
+
+/// Computes the removal of the block from the `AGENTS.md` of a directory, without writing.
+pub(crate) fn uninstall_agents_md(directories: &Directories) -> Result<Change> {
+    file::uninstall(agents_md_file(directories))
+}
+
+fn agents_md_file(directories: &Directories) -> ConfigFile {
+    ConfigFile {
+        path: directories.project.join("AGENTS.md"),
+        content: Content::Block,
+    }
+}
+
+/// Whether the skill is installed for an agent: for the user, in a directory, or with the plugin that
+/// runs this hook.
+pub(crate) fn has_skill(agent: Agent, directory: Option<&Path>) -> bool {
+    if plugin_folder().is_some_and(|folder| texts::skill_file(&folder).is_file()) {
+        return true;
+    }
+    let user = crate::config::home().unwrap_or_default();
+    let project = directory.map(Path::to_owned).unwrap_or_default();
+    let directories = Directories { user, project };
+    [Scope::User, Scope::Project].into_iter().any(|scope| {
+        let folder = agents::agent_folder(agent, scope, &directories);
+        texts::skill_file(&folder).is_file()
+    })
+}
+
+/// The folder of the plugin that runs this hook. Claude Code and Codex set the variable.
+fn plugin_folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("CLAUDE_PLUGIN_ROOT").map(PathBuf::from);
+    folder.filter(|folder| folder.is_absolute())
 }
 
 /// The database that the installed MCP server of an agent uses, if its entry has one.
@@ -123,7 +186,7 @@ fn changes(
     program: &Program,
     change: fn(ConfigFile) -> Result<Change>,
 ) -> Result<Vec<Change>> {
-    let files = agents::config_files(agent, scope, directories, program);
+    let files = agents::files(agent, scope, directories, program);
     let changes: Vec<Change> = files.into_iter().map(change).collect::<Result<_>>()?;
     match changes.iter().find(|change| change.is_blocked_by_mode()) {
         Some(change) => Err(Failure::failed(

@@ -22,12 +22,17 @@ mod fuzz;
 mod hint;
 mod hooks;
 mod install;
+mod instructions;
 mod markdown;
 mod mcp;
 mod model;
 mod notify;
 mod output;
+mod plan_file;
+mod plan_template;
+mod prime;
 mod private;
+mod project;
 mod proxy;
 mod quota;
 mod seen_claims;
@@ -41,7 +46,7 @@ use std::process::ExitCode;
 
 use rmcp::ServerHandler;
 
-pub use mcp::Server as McpServer;
+pub use mcp::{Server as McpServer, TaskFixtures, TaskProgress};
 
 /// Runs the command in the process's arguments.
 #[must_use]

@@ -13,6 +13,7 @@ use onward_core::{Event, StepId};
 use onward_engine::transfer::FullPlan;
 use onward_engine::{Artifact, Entry, Extraction, Output};
 
+use crate::output::evidence::{evidence_list, numbered};
 use crate::output::format;
 
 /// Longer text, and text with line breaks, is written in a fence.
@@ -140,8 +141,25 @@ fn step(step: &Step, reviews: &[Review<'_>], text: &mut String) {
     }
     let _ = writeln!(text, "{line}\n");
     let _ = write!(text, "**Instructions**\n\n{}", block(&spec.instructions));
+    if let Some(gates) = spec.gates.as_deref() {
+        if !gates.acceptance_criteria.is_empty() {
+            let criteria = block(&numbered(&gates.acceptance_criteria));
+            let _ = write!(text, "**Acceptance criteria**\n\n{criteria}");
+        }
+        if let Some(schema) = &gates.result_schema {
+            let schema = fenced(&format::pretty_json(&schema.parse()), "json");
+            let _ = write!(text, "**Result schema**\n\n{schema}");
+        }
+        if let Some(by) = gates.review_by {
+            let _ = writeln!(text, "**Review required**: `{by}`\n");
+        }
+    }
     if let StepState::Completed { result, .. } = &step.state {
         let _ = write!(text, "**Result**\n\n{}", block(&result.summary));
+        if !result.evidence.is_empty() {
+            let evidence = block(&evidence_list(&result.evidence));
+            let _ = write!(text, "**Evidence**\n\n{evidence}");
+        }
         if let Some(data) = &result.data {
             text.push_str(&fenced(&format::pretty_json(&data.parse()), "json"));
         }

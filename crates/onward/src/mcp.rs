@@ -7,37 +7,51 @@
 //! 2026-07-28. The transport of `onward mcp` is `mcp/stdio.rs`. HTTP mounts the same [`Server`] and
 //! resolves the caller of each request.
 
+mod app;
 mod complete;
 mod form;
 mod icon;
+mod links;
 mod prompts;
 mod resources;
 mod sampling;
+mod skills;
 pub(crate) mod stdio;
 pub(crate) mod subscriptions;
+mod tasks;
+mod trace;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
 use onward_engine::Caller;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, Extensions,
-    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
+    CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest, CustomResult,
+    DiscoverResult, ErrorCode, ErrorData, Extensions, GetPromptRequestParams, GetPromptResponse,
+    GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
+    JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
     ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
-    UnsubscribeRequestParams,
+    TASKS_EXTENSION_ID, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
-use tokio::sync::watch;
+use tracing::Instrument;
 
 use crate::hint::{self, Interface};
 use crate::tools::raw::InvalidFields;
-use crate::tools::{self, Tool, ToolContext, ToolError, extract_data, request_user_review};
+use crate::tools::{
+    self, Tool, ToolContext, ToolError, create_research_plan, extract_data, request_user_review,
+};
 use crate::wire::error::ErrorBody;
+
+/// The display name of the server.
+pub(crate) const TITLE: &str = "Onward";
+/// How long a client may cache a list that changes only with the version of the server.
+const CONSTANT_TTL_MS: u64 = 60 * 60 * 1_000;
 
 /// The server instructions: the loop, for a model without prior knowledge of Onward.
 const INSTRUCTIONS: &str = "Onward stores plans: multi-step task lists (todos) that survive \
@@ -62,19 +76,62 @@ impl ToolSet {
 
     fn list_entry(self, tool: &Tool) -> rmcp::model::Tool {
         let input = match self {
-            ToolSet::All => tool.listed_schema(),
-            ToolSet::Core => tool.core_schema(),
+            ToolSet::All => Arc::clone(tool.listed_schema()),
+            ToolSet::Core => Arc::clone(tool.core_schema()),
+            ToolSet::Plan => {
+                let mut schema = Value::Object(tool.core_schema().as_ref().clone());
+                self.rename_texts(&mut schema, &["description"]);
+                Arc::new(schema.as_object().cloned().unwrap_or_default())
+            }
         };
         let hints = rmcp::model::ToolAnnotations::with_title(tool.title)
             .read_only(tool.hints.read_only)
             .destructive(tool.hints.destructive)
             .idempotent(tool.hints.idempotent)
             .open_world(tool.open_world);
-        rmcp::model::Tool::new(tool.name, tool.description, Arc::clone(input))
+        let description = self.rename(tool.description).into_owned();
+        rmcp::model::Tool::new(self.name_of(tool.name), description, input)
             .with_title(tool.title)
             .with_icons(icon::icons())
             .with_raw_output_schema(Arc::clone(tool.output_schema()))
             .with_annotations(hints)
+    }
+}
+
+impl ToolSet {
+    /// Renames tools in the texts of the server that have these keys, at any depth.
+    fn rename_texts(self, value: &mut Value, keys: &[&str]) {
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    if let Value::String(text) = value
+                        && keys.contains(&key.as_str())
+                    {
+                        *text = self.rename(text).into_owned();
+                    } else {
+                        self.rename_texts(value, keys);
+                    }
+                }
+            }
+            Value::Array(values) => {
+                for value in values {
+                    self.rename_texts(value, keys);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    /// Renames tools in the recommendations of a response. Other texts are data.
+    fn rename_recommendations(self, response: &mut Value) {
+        if self != ToolSet::Plan {
+            return;
+        }
+        for pointer in ["/next", "/nextStep/next"] {
+            if let Some(Value::String(text)) = response.pointer_mut(pointer) {
+                *text = self.rename(text).into_owned();
+            }
+        }
     }
 }
 
@@ -88,20 +145,14 @@ pub(crate) struct Setup {
     pub(crate) tool_set: ToolSet,
     pub(crate) resolve_caller: ResolveCaller,
     pub(crate) forms: form::Forms,
-    /// Becomes true on shutdown; pending waits for the client then end.
-    pub(crate) closing: watch::Receiver<bool>,
+    /// The directory of the agent, if the server runs in it.
+    pub(crate) directory: Option<PathBuf>,
 }
 
 pub(crate) use crate::hint::ToolSet;
 pub(crate) use form::Forms;
-
-/// Waits for shutdown.
-async fn wait_for_shutdown(mut closing: watch::Receiver<bool>) {
-    if closing.wait_for(|closing| *closing).await.is_err() {
-        // The sender was dropped without a shutdown.
-        std::future::pending().await
-    }
-}
+pub(crate) use icon::icons;
+pub use tasks::{TaskFixtures, TaskProgress};
 
 /// Boxes the future of a rare, large handler. The SDK combines the futures of all handlers into one
 /// and moves it several times per request, so an unboxed one would slow down every tool call.
@@ -113,6 +164,7 @@ fn boxed<T>(future: impl Future<Output = T>) -> std::pin::Pin<Box<impl Future<Ou
 pub struct Server {
     setup: Setup,
     subscribed: subscriptions::Subscriptions,
+    fixtures: Option<Arc<dyn TaskFixtures>>,
 }
 
 impl Server {
@@ -120,6 +172,7 @@ impl Server {
         Self {
             setup,
             subscribed: subscriptions::Subscriptions::default(),
+            fixtures: None,
         }
     }
 
@@ -129,33 +182,91 @@ impl Server {
     }
 
     fn find(&self, name: &str) -> Result<&'static Tool, ErrorData> {
-        let tool = tools::find(name).filter(|tool| self.setup.tool_set.contains(tool));
+        let tool = tools::find(self.setup.tool_set.resolve(name))
+            .filter(|tool| self.setup.tool_set.contains(tool));
         tool.ok_or_else(|| {
             let name: String = name.chars().take(100).collect();
             ErrorData::invalid_params(format!("unknown tool `{name}`"), None)
         })
     }
+
+    async fn respond(
+        &self,
+        tool: &'static Tool,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let mut caller = self.caller(&context.extensions)?;
+        if tool.name == create_research_plan::NAME {
+            // The plan's owner.
+            caller.origin.client = context.client_info().map(client_name);
+        }
+        if let Some(InvalidFields(invalid)) = invalid_fields(&context.extensions) {
+            let arguments = Value::Object(request.arguments.unwrap_or_default());
+            let tool_context = &self.setup.tool_context;
+            let call = tools::call_with_invalid_fields(
+                tool_context,
+                &caller,
+                tool,
+                arguments,
+                invalid.clone(),
+            );
+            return Ok(result(&self.setup, boxed(call).await).into());
+        }
+        if tasks::is_task(&self.setup, tool, &request, context) {
+            let arguments = request.arguments.unwrap_or_default();
+            return boxed(tasks::call(self, &caller, tool, arguments)).await;
+        }
+        if tool.name == request_user_review::NAME {
+            return Ok(boxed(form::call(&self.setup, &caller, tool, request, context)).await);
+        }
+        let needs_sampling =
+            self.setup.tool_context.extractor.is_none() && tool.name == extract_data::NAME;
+        if needs_sampling && sampling::is_supported(context) {
+            return Ok(boxed(sampling::call(&self.setup, &caller, tool, request, context)).await);
+        }
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let tool_context = &self.setup.tool_context;
+        let outcome = if tools::waits(tool, &arguments) {
+            let permit = of_http(&context.extensions);
+            let call = tools::call_within(tool_context, &caller, tool, arguments, permit);
+            tokio::select! {
+                // First: after a cancellation no step is claimed.
+                biased;
+                () = context.ct.cancelled() => {
+                    return Err(ErrorData::internal_error("the request was cancelled", None));
+                }
+                outcome = boxed(call) => outcome,
+            }
+        } else {
+            tools::call(tool_context, &caller, tool, arguments).await
+        };
+        Ok(result(&self.setup, outcome).into())
+    }
 }
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
+        let skills = (skills::EXTENSION_ID.to_owned(), JsonObject::new());
         let capabilities = ServerCapabilities::builder()
+            .enable_extensions_with([skills].into())
             .enable_tools()
             .enable_resources()
             .enable_resources_subscribe()
             .enable_prompts()
             .enable_completions()
+            .enable_tasks()
             .build();
         let server = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities)
             .with_server_info(
                 server
-                    .with_title("Onward")
+                    .with_title(TITLE)
                     .with_description(env!("CARGO_PKG_DESCRIPTION"))
                     .with_icons(icon::icons())
                     .with_website_url(env!("CARGO_PKG_REPOSITORY")),
             )
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(self.setup.tool_set.rename(INSTRUCTIONS))
     }
 
     async fn initialize(
@@ -163,7 +274,15 @@ impl ServerHandler for Server {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let agreed = self.negotiate_initialize(&request)?;
+        let mut agreed = self.negotiate_initialize(&request)?;
+        // Tasks are an extension of the stateless protocol, which has no `initialize`.
+        if let Some(extensions) = &mut agreed.capabilities.extensions {
+            extensions.remove(TASKS_EXTENSION_ID);
+        }
+        let extensions = request.capabilities.extensions.as_ref();
+        if extensions.is_some_and(app::is_declared) {
+            app::declare(&mut agreed.capabilities);
+        }
         // The negotiated version applies from here on, not the requested one.
         let mut peer = request;
         peer.protocol_version = agreed.protocol_version.clone();
@@ -171,15 +290,37 @@ impl ServerHandler for Server {
         Ok(agreed)
     }
 
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        let mut info = self.get_info();
+        let has_app = app::is_supported(&context);
+        if has_app {
+            app::declare(&mut info.capabilities);
+        }
+        Ok(DiscoverResult::from_server_info(versions, info)
+            .with_ttl_ms(CONSTANT_TTL_MS)
+            .with_cache_scope(cache_scope(has_app)))
+    }
+
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let offered = tools::all().iter();
         let offered = offered.filter(|tool| self.setup.tool_set.contains(tool));
         let offered = offered.map(|tool| self.setup.tool_set.list_entry(tool));
-        Ok(ListToolsResult::with_all_items(offered.collect()))
+        let mut offered: Vec<_> = offered.collect();
+        let has_app = app::is_supported(&context);
+        if has_app {
+            app::extend(&mut offered);
+        }
+        Ok(ListToolsResult::with_all_items(offered)
+            .with_ttl_ms(CONSTANT_TTL_MS)
+            .with_cache_scope(cache_scope(has_app)))
     }
 
     async fn call_tool(
@@ -187,41 +328,34 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = self.caller(&context.extensions)?;
+        if request.name == app::TOOL && app::is_supported(&context) {
+            let caller = self.caller(&context.extensions)?;
+            let arguments = request.arguments.unwrap_or_default();
+            let call = app::call(&self.setup.tool_context, &caller, arguments);
+            let rendered = boxed(call).await;
+            return Ok(rendered
+                .unwrap_or_else(|error| result(&self.setup, Err(error)))
+                .into());
+        }
         let tool = self.find(&request.name)?;
-        if let Some(InvalidFields(invalid)) = invalid_fields(&context.extensions) {
-            let arguments = Value::Object(request.arguments.unwrap_or_default());
-            let context = &self.setup.tool_context;
-            let call =
-                tools::call_with_invalid_fields(context, &caller, tool, arguments, invalid.clone());
-            return Ok(result(&self.setup, boxed(call).await).into());
-        }
-        if tool.name == request_user_review::NAME {
-            return Ok(boxed(form::call(&self.setup, &caller, tool, request, &context)).await);
-        }
-        let needs_sampling =
-            self.setup.tool_context.extractor.is_none() && tool.name == extract_data::NAME;
-        if needs_sampling && sampling::is_supported(&context) {
-            return Ok(boxed(sampling::call(
-                &self.setup,
-                &caller,
-                tool,
-                request,
-                &context,
-            ))
-            .await);
-        }
-        let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let outcome = tools::call(&self.setup.tool_context, &caller, tool, arguments).await;
-        Ok(result(&self.setup, outcome).into())
+        let span = trace::span(tool.name, &context.meta);
+        let response = self
+            .respond(tool, request, &context)
+            .instrument(span)
+            .await?;
+        Ok(links::add(tool, &context, response))
     }
 
-    /// Handles requests that the SDK could not parse.
+    /// Handles requests that the SDK does not know or could not parse.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if let Some(response) = skills::respond(&request) {
+            self.caller(&context.extensions)?;
+            return response.map(CustomResult::new);
+        }
         let unknown = || {
             let message = format!("unknown method `{}`", request.method);
             ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
@@ -265,6 +399,9 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if request.uri == app::URI && app::is_supported(&context) {
+            return Ok(app::read().into());
+        }
         let caller = self.caller(&context.extensions)?;
         let read = resources::read(&self.setup.tool_context.engine, &caller, &request.uri);
         let read = boxed(read).await;
@@ -336,8 +473,36 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let caller = self.caller(&context.extensions)?;
-        let prompt = prompts::get(&self.setup.tool_context.engine, &caller, &request);
+        let prompt = prompts::get(&self.setup, &caller, &request);
         Ok(boxed(prompt).await?.into())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let caller = self.caller(&context.extensions)?;
+        boxed(tasks::get(self, &caller, &context, &request.task_id)).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller(&context.extensions)?;
+        let (id, answers) = (request.task_id, request.input_responses);
+        boxed(tasks::update(self, &caller, &context, &id, answers)).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller(&context.extensions)?;
+        boxed(tasks::cancel(self, &caller, &request.task_id)).await
     }
 
     async fn complete(
@@ -352,17 +517,39 @@ impl ServerHandler for Server {
     }
 }
 
+/// The scope of a cached list, which differs between clients if one of them displays the app.
+fn cache_scope(has_app: bool) -> CacheScope {
+    if has_app {
+        CacheScope::Private
+    } else {
+        CacheScope::Public
+    }
+}
+
+/// Name and version of the client, as in its handshake.
+fn client_name(client: Implementation) -> String {
+    let name = client.title.unwrap_or(client.name);
+    format!("{name} {}", client.version).trim().to_owned()
+}
+
 /// The arguments that the transport could not parse.
 fn invalid_fields(extensions: &Extensions) -> Option<&InvalidFields> {
-    let of_http = || extensions.get::<Parts>()?.extensions.get();
-    extensions.get().or_else(of_http)
+    extensions.get().or_else(|| of_http(extensions))
+}
+
+/// A value that the HTTP server added to the request.
+fn of_http<T: Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
+    extensions.get::<Parts>()?.extensions.get()
 }
 
 /// The MCP result of a call. An error has no structured content: clients validate that against the
 /// output schema and would hide the error.
 fn result(setup: &Setup, outcome: Result<Value, ToolError>) -> CallToolResult {
     match outcome {
-        Ok(response) => CallToolResult::structured(response),
+        Ok(mut response) => {
+            setup.tool_set.rename_recommendations(&mut response);
+            CallToolResult::structured(response)
+        }
         Err(error) => {
             let text = error.to_json(&setup.tool_context).to_string();
             CallToolResult::error(vec![ContentBlock::text(text)])
@@ -382,7 +569,9 @@ fn protocol_error(why: onward_engine::Error) -> ErrorData {
         Error::PlanNotFound(_) | Error::StepNotFound { .. } | Error::NotFound { .. } => {
             ErrorData::resource_not_found(message, details)
         }
-        Error::Rejected { .. } | Error::Ambiguous(_) => ErrorData::invalid_params(message, details),
+        Error::Rejected { .. } | Error::Ambiguous { .. } => {
+            ErrorData::invalid_params(message, details)
+        }
         Error::Conflict { .. } | Error::Unauthorized(_) | Error::Store(_) | _ => {
             ErrorData::internal_error(message, details)
         }

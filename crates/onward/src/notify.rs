@@ -40,6 +40,24 @@ pub(crate) struct Outcome {
     pub(crate) why: Option<String>,
 }
 
+/// Sends test notifications to the configured webhook.
+pub(crate) struct WebhookTest(Webhook);
+
+impl WebhookTest {
+    /// Returns `None` unless both a webhook and a secret are configured.
+    pub(crate) fn new(notify: &config::Notify) -> Result<Option<Self>, reqwest::Error> {
+        let (Some(url), Some(secret)) = (&notify.webhook, &notify.secret) else {
+            return Ok(None);
+        };
+        Ok(Some(Self(Webhook::new(url, secret)?)))
+    }
+
+    /// Sends one. The error states why it was not accepted.
+    pub(crate) async fn send(&self, tenant: &str, now: Timestamp) -> Result<(), String> {
+        self.0.send(&Notification::test(tenant, now), 1).await
+    }
+}
+
 /// Sends notifications to the configured webhook.
 pub(crate) struct Notifier {
     engine: Engine,

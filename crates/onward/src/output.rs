@@ -1,22 +1,35 @@
 //! Output of the command line: data on standard output, messages on standard error.
 //!
 //! `--quiet` suppresses messages except errors. Colour is used on terminals, unless `NO_COLOR` or
-//! `--color` disables it. `format` sanitizes text and formats times, `table` aligns columns,
-//! `status` and `call` name the states of plans, steps and calls.
+//! `--color` disables it. `format` sanitizes text and formats durations, `time` prints local time,
+//! `table` aligns columns, `markdown` renders the Markdown of agents, `status`, `call` and `session`
+//! name the states of plans, steps, calls and sessions.
 
 pub(crate) mod call;
+pub(crate) mod evidence;
 pub(crate) mod format;
+pub(crate) mod markdown;
 pub(crate) mod status;
 pub(crate) mod table;
+pub(crate) mod time;
+pub(crate) mod trail;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
+use onward_core::Timestamp;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
 use crate::wire::error::ErrorBody;
+use time::Zone;
 
+/// The width of a terminal that does not report one, and of pages in a pipe.
+const DEFAULT_COLUMNS: usize = 80;
+/// The width that a terminal is assumed to have at least.
+const MIN_COLUMNS: usize = 40;
+/// The maximum width of a paragraph.
+const MAX_TEXT_COLUMNS: usize = 100;
 /// The heading of the flags that every command has.
 pub(crate) const GLOBAL_OPTIONS: &str = "Global options";
 
@@ -41,6 +54,9 @@ pub(crate) struct Output {
         default_value = "auto"
     )]
     color: Color,
+    /// Print times in UTC instead of local time
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
+    utc: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -53,8 +69,20 @@ enum Color {
 /// The meaning of a coloured text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
+    /// Stuck or failed: red.
+    Alert,
+    /// Requires a decision: amber.
+    Attention,
+    /// No agent works on it: violet.
+    Unattended,
+    /// In progress: blue.
+    Active,
+    /// Completed: green.
     Good,
-    Bad,
+    /// Secondary information: dim.
+    Faint,
+    /// A heading: bold.
+    Heading,
 }
 
 impl Output {
@@ -131,13 +159,36 @@ impl Output {
         }
     }
 
-    /// The width of the terminal; `None` in a pipe, where lines are not truncated.
+    /// The width of the terminal, which `COLUMNS` overrides; `None` in a pipe.
     pub(crate) fn width(self) -> Option<usize> {
         if !io::stdout().is_terminal() {
             return None;
         }
-        let (terminal_size::Width(columns), _) = terminal_size::terminal_size()?;
-        Some(usize::from(columns).max(40))
+        let variable = std::env::var("COLUMNS").ok();
+        let columns = variable.and_then(|columns| columns.parse().ok());
+        let columns = columns.or_else(|| {
+            let (terminal_size::Width(columns), _) = terminal_size::terminal_size()?;
+            Some(usize::from(columns))
+        });
+        // A pseudoterminal without a size reports 0 columns.
+        let columns = columns.filter(|columns| *columns > 0);
+        Some(columns.unwrap_or(DEFAULT_COLUMNS).max(MIN_COLUMNS))
+    }
+
+    /// The width for paragraphs and pages: that of the terminal up to 100 columns, or 80 in a pipe.
+    pub(crate) fn text_width(self) -> usize {
+        self.width()
+            .map_or(DEFAULT_COLUMNS, |columns| columns.min(MAX_TEXT_COLUMNS))
+    }
+
+    /// A date and time, to the second.
+    pub(crate) fn date_time(self, at: Timestamp) -> String {
+        self.zone().date_time(at)
+    }
+
+    /// The time zone of the output.
+    pub(crate) fn zone(self) -> Zone {
+        if self.utc { Zone::utc() } else { Zone::local() }
     }
 
     /// Text in the colour of a tone, if standard output is coloured.
@@ -152,11 +203,26 @@ impl Output {
 impl Tone {
     pub(crate) fn paint(self, text: &str) -> String {
         let code = match self {
+            Tone::Alert => "31",
+            Tone::Attention => "33",
+            Tone::Unattended => "35",
+            Tone::Active => "34",
             Tone::Good => "32",
-            Tone::Bad => "1;33",
+            Tone::Faint => "2",
+            Tone::Heading => "1",
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
+}
+
+/// The first line of a page: a title, and a state at the right margin.
+pub(crate) fn heading(output: Output, title: &str, state: &str, tone: Option<Tone>) -> String {
+    let columns = output.text_width();
+    let title = format::truncate(title, columns.saturating_sub(format::width(state) + 2));
+    let used = format::width(&title) + format::width(state);
+    let gap = " ".repeat(columns.saturating_sub(used));
+    let title = output.paint(Some(Tone::Heading), &title);
+    format!("{title}{gap}{}\n", output.paint(tone, state))
 }
 
 fn wants_colour() -> bool {
@@ -165,14 +231,34 @@ fn wants_colour() -> bool {
 
 /// Asks a yes/no question on a terminal; `None` in a pipe.
 pub(crate) fn confirm(question: &str) -> Option<bool> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    let answer = ask(&format!("{question} [y/N] "))?;
+    Some(["y", "yes"].contains(&answer.as_str()))
+}
+
+/// Asks a question on a terminal, and returns the answer in lower case; `None` in a pipe.
+pub(crate) fn ask(question: &str) -> Option<String> {
+    if !is_interactive() {
         return None;
     }
-    print_stderr(&format!("{question} [y/N] "));
+    Some(prompt(question).unwrap_or_default().to_lowercase())
+}
+
+/// Asks a question on a terminal, and returns the trimmed answer; `None` in a pipe and at the end of
+/// the input.
+pub(crate) fn prompt(question: &str) -> Option<String> {
+    if !is_interactive() {
+        return None;
+    }
+    print_stderr(question);
     let mut answer = String::new();
-    let read = io::stdin().read_line(&mut answer);
-    let answer = answer.trim().to_lowercase();
-    Some(read.is_ok() && ["y", "yes"].contains(&answer.as_str()))
+    match io::stdin().read_line(&mut answer) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(answer.trim().to_owned()),
+    }
+}
+
+fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Prints the error on standard error; as JSON, it is one object in the format of the API.

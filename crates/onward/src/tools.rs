@@ -5,11 +5,11 @@
 //! call except `ping` to the request log.
 
 mod bound;
-mod create_research_plan;
+pub(crate) mod create_research_plan;
 pub(crate) mod error;
 pub(crate) mod extract_data;
 pub(crate) mod get_artifact;
-mod get_next_step;
+pub(crate) mod get_next_step;
 mod get_plan_status;
 mod get_research_context;
 mod get_session_health;
@@ -32,10 +32,11 @@ mod store_research_output;
 mod submit_feedback;
 mod submit_step_result;
 pub(crate) mod submit_user_decision;
+pub(crate) mod wait;
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use onward_core::refusal::Issue;
 use onward_engine::context::{DEFAULT_CHARS, MAX_CHARS};
@@ -45,6 +46,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 
 use crate::extraction::Extractor;
 use crate::hint::{self, Interface};
@@ -55,6 +57,7 @@ use crate::wire::notice;
 pub(crate) use bound::MORE;
 pub(crate) use error::ToolError;
 use in_flight::InFlight;
+pub(crate) use wait::{WaitPermit, wait_for_shutdown, waits};
 
 /// The context of a tool call.
 #[derive(Clone)]
@@ -70,6 +73,8 @@ pub(crate) struct ToolContext {
     pub(crate) is_local: bool,
     /// The quota of stored bytes.
     pub(crate) quota: Option<Arc<Quota>>,
+    /// Becomes true on shutdown; pending waits then end.
+    pub(crate) closing: watch::Receiver<bool>,
 }
 
 impl ToolContext {
@@ -148,6 +153,8 @@ pub(crate) trait Spec {
     /// JSON pointers to further fields that `--tools core` does not list, because the loop does not
     /// need them.
     const UNLISTED_IN_CORE: &'static [&'static str] = &[];
+    /// The fields that `--tools core` lists as required: a call without them needs an unlisted field.
+    const REQUIRED_IN_CORE: &'static [&'static str] = &[];
     /// JSON pointers to fields whose objects another core tool or field describes. `--tools core`
     /// lists them without properties and limits.
     const REPEATED: &'static [&'static str] = &[];
@@ -160,7 +167,7 @@ pub(crate) trait Spec {
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
 
-type RunFuture = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
+pub(crate) type RunFuture = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
 
 /// A [`Spec`] with its types erased.
 pub(crate) struct Tool {
@@ -284,8 +291,22 @@ pub(crate) async fn call(
     tool: &'static Tool,
     arguments: Value,
 ) -> Result<Value, ToolError> {
-    let call = Call::parse(tool, arguments);
-    let result = call.run(context, caller).await;
+    call_within(context, caller, tool, arguments, None).await
+}
+
+/// [`call`] that may wait only with this permit.
+pub(crate) async fn call_within(
+    context: &ToolContext,
+    caller: &Caller,
+    tool: &'static Tool,
+    arguments: Value,
+    permit: Option<&WaitPermit>,
+) -> Result<Value, ToolError> {
+    let mut call = Call::parse(tool, arguments);
+    let result = match wait::Wait::requested(&call) {
+        None => call.run(context, caller).await,
+        Some(wait) => Box::pin(wait.run(&mut call, context, caller, permit)).await,
+    };
     call.log(context, caller, &result);
     result
 }
@@ -314,6 +335,8 @@ pub(crate) struct Call {
     arguments: Arc<Value>,
     issues: Vec<Issue>,
     started: Instant,
+    /// Time spent waiting for a change of the plan.
+    waited: Duration,
     /// Until the call is logged.
     _in_flight: InFlight,
 }
@@ -328,6 +351,7 @@ impl Call {
             arguments: Arc::new(arguments),
             issues,
             started,
+            waited: Duration::ZERO,
             _in_flight: in_flight::track(),
         }
     }
@@ -357,10 +381,21 @@ impl Call {
         context: &ToolContext,
         caller: &Caller,
     ) -> Result<Value, ToolError> {
+        self.run_with(context, caller, self.tool.run).await
+    }
+
+    /// [`Self::run`] with another implementation of the tool.
+    pub(crate) async fn run_with(
+        &self,
+        context: &ToolContext,
+        caller: &Caller,
+        run: impl FnOnce(ToolContext, Caller, Arc<Value>) -> RunFuture + Send + 'static,
+    ) -> Result<Value, ToolError> {
         let task = tokio::spawn(execute(
             context.clone(),
             caller.clone(),
             self.tool,
+            run,
             Arc::clone(&self.arguments),
             self.issues.clone(),
         ));
@@ -376,7 +411,7 @@ impl Call {
         caller: &Caller,
         result: &Result<Value, ToolError>,
     ) {
-        let took = self.started.elapsed();
+        let took = self.started.elapsed().saturating_sub(self.waited);
         in_flight::record_metrics(self.tool.name, result, took);
         if !self.tool.logged {
             return;
@@ -402,6 +437,7 @@ async fn execute(
     context: ToolContext,
     caller: Caller,
     tool: &'static Tool,
+    run: impl FnOnce(ToolContext, Caller, Arc<Value>) -> RunFuture,
     arguments: Arc<Value>,
     issues: Vec<Issue>,
 ) -> Result<Value, ToolError> {
@@ -413,7 +449,7 @@ async fn execute(
         }
     }
     if issues.is_empty() {
-        return (tool.run)(context, caller, arguments).await;
+        return run(context, caller, arguments).await;
     }
     let error = ToolError::from_issues(issues);
     if !tool.stores_rejected_input {

@@ -26,9 +26,11 @@ mod openapi;
 pub(crate) mod origin;
 mod pages;
 mod problem;
+mod server_card;
 mod shares;
 mod sign_in;
 mod trace;
+mod waiting;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -40,9 +42,9 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use metrics_exporter_prometheus::PrometheusHandle;
-use onward_core::Code;
+use onward_core::{Code, Timestamp};
 use onward_engine::retention::Retention;
-use onward_engine::{Caller, Engine};
+use onward_engine::{AttentionCount, Caller, Engine, HourCount};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -54,7 +56,7 @@ use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
 use crate::hint::Interface;
 use crate::mcp::Forms;
-use crate::notify::Notifier;
+use crate::notify::{Notifier, WebhookTest};
 use crate::quota::Quota;
 use crate::tools::{ToolContext, in_flight};
 use auth::Auth;
@@ -69,6 +71,7 @@ use problem::Problem;
 #[cfg(test)]
 pub(crate) use api::routes::{route_of, route_tools};
 pub(crate) use mcp::{NewEndpoint as NewMcpEndpoint, endpoint as mcp_endpoint};
+pub(crate) use pages::app;
 #[cfg(test)]
 pub(crate) use pages::render_markdown;
 
@@ -89,8 +92,14 @@ struct Site {
     metrics: PrometheusHandle,
     /// Configuration values that the dashboard displays.
     settings: pages::settings::ConfigView,
-    /// Cached numbers of plans by status.
-    plan_counts: pages::plan_counts::PlanCounts,
+    /// Sends test notifications, if a webhook is configured.
+    webhook_test: Option<WebhookTest>,
+    /// Cached numbers of plans by what they need.
+    attention_counts: pages::cached::Cached<Vec<AttentionCount>>,
+    /// Cached numbers of events per hour.
+    hour_counts: pages::cached::Cached<Vec<HourCount>>,
+    /// When the server started.
+    started_at: Timestamp,
     /// The server's own tenant.
     tenant: Arc<str>,
     /// True once the server is stopping.
@@ -162,15 +171,18 @@ impl Server {
             extractor: config.extraction.as_ref().map(Extractor::new).map(Arc::new),
             is_local: is_local && !closed,
             quota: limits.tenant_stored_mib.map(Quota::new).map(Arc::new),
+            closing: stop.clone(),
         };
         let notifier = Notifier::new(&config.notify, &engine, context.base_url.clone());
-        let notifier = notifier.map_err(|error| {
+        let no_client = |error| {
             let message = format!("cannot create the webhook client: {error}");
             Failure::failed(
                 message,
                 "check the trusted root certificates of this system",
             )
-        })?;
+        };
+        let notifier = notifier.map_err(no_client)?;
+        let webhook_test = WebhookTest::new(&config.notify).map_err(no_client)?;
         let site = Arc::new(Site {
             auth: Auth {
                 origin_policy: OriginPolicy {
@@ -183,19 +195,16 @@ impl Server {
                 cookie_signer: CookieSigner::new(&key),
                 hasher: std::hash::RandomState::new(),
             },
-            mcp: McpService::new(
-                context.clone(),
-                forms(config, key),
-                limits,
-                stop.clone(),
-                mcp_endpoint,
-            ),
+            mcp: McpService::new(context.clone(), forms(config, key), limits, mcp_endpoint),
             limits: Limits::new(limits),
             feeds: Feeds::default(),
             write_check: health::WriteCheck::default(),
             metrics,
             settings: pages::settings::ConfigView::new(config),
-            plan_counts: pages::plan_counts::PlanCounts::default(),
+            webhook_test,
+            attention_counts: pages::cached::Cached::default(),
+            hour_counts: pages::cached::Cached::default(),
+            started_at: engine.now(),
             tenant,
             stop: stop.clone(),
             tool_context: context,
@@ -276,6 +285,8 @@ fn router(site: Arc<Site>) -> Router {
         .route("/metrics", get(metrics::show))
         .route(metadata::SERVER_PATH, get(metadata::show))
         .route(metadata::MCP_PATH, get(metadata::show))
+        .route(server_card::CATALOG_PATH, get(server_card::catalog))
+        .route(server_card::CARD_PATH, get(server_card::card))
         .route("/mcp", any(mcp::handle))
         .merge(api::router())
         .merge(pages::router())

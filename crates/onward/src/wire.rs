@@ -13,6 +13,7 @@ pub(crate) mod event;
 pub(crate) mod excerpt;
 pub(crate) mod feedback;
 pub(crate) mod finding;
+pub(crate) mod gates;
 pub(crate) mod modified;
 pub(crate) mod next;
 pub(crate) mod notice;

@@ -139,6 +139,8 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
             Command::DecideReview(DecideReview {
                 step: id(IN_PROGRESS),
                 decision: Decision::Approve,
+                review: None,
+                reviewer: onward_core::command::Reviewer::Person,
                 feedback: None,
                 token: None,
                 session: None,
@@ -379,6 +381,7 @@ fn submit_for(order: u32, confidence: f64) -> Command {
         }),
         token: Some(token()),
         fresh_token: token(),
+        review: ReviewId::from_u128(1),
         session: session(),
     })
 }
@@ -400,6 +403,7 @@ fn request_review() -> Command {
         review: ReviewId::from_u128(1),
         summary: "The proposed result.".to_owned(),
         questions: vec!["Is this acceptable?".to_owned()],
+        scope: onward_core::step::ReviewScope::Plan,
         token: Some(token()),
         session: session(),
     })

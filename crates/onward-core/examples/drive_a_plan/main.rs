@@ -120,6 +120,7 @@ impl<O: Write> Scenario<'_, O> {
             }),
             token: Some(claimed.1.clone()),
             fresh_token: fresh_token(who, at),
+            review: ReviewId::from_u128(1),
             session: Some(SessionId::new(who)),
         });
         self.send(at, who, &action, command)
@@ -137,6 +138,7 @@ impl<O: Write> Scenario<'_, O> {
             review: ReviewId::from_u128(self.driver.audit_trail.len() as u128),
             summary: summary.to_owned(),
             questions: vec!["Is this acceptable?".to_owned()],
+            scope: onward_core::step::ReviewScope::Plan,
             token: Some(claimed.1.clone()),
             session: Some(SessionId::new(who)),
         });
@@ -153,6 +155,8 @@ impl<O: Write> Scenario<'_, O> {
         let command = Command::DecideReview(DecideReview {
             step: claimed.0,
             decision,
+            review: None,
+            reviewer: onward_core::command::Reviewer::Person,
             feedback: Some(feedback.to_owned()),
             token: None,
             session: None,

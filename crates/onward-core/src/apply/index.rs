@@ -1,4 +1,5 @@
-//! Indexes over a plan's steps: by id, ready, in progress, undelivered feedback, dependencies.
+//! Indexes over a plan's steps: by id, ready, in progress, under review, undelivered feedback,
+//! dependencies.
 //!
 //! The indexes are derived only from the steps and branches. [`Index::new`] builds them from
 //! scratch; the other functions must keep them equal to that, which a test verifies.
@@ -25,6 +26,7 @@ pub(crate) struct Index {
     /// Orders of pending steps whose dependencies are all terminal.
     ready: BTreeSet<u32>,
     in_progress: BTreeSet<u32>,
+    under_review: BTreeSet<u32>,
     /// Orders of steps with undelivered feedback.
     undelivered: BTreeSet<u32>,
     /// The branches that refer to a step, except those after it.
@@ -78,6 +80,8 @@ impl Index {
             order,
             status == StepStatus::InProgress,
         );
+        let under_review = status == StepStatus::AwaitingInput;
+        set_membership(&mut self.under_review, order, under_review);
         let undelivered =
             (step.work()).is_some_and(|work| work.undelivered == Some(Undelivered::Feedback));
         set_membership(&mut self.undelivered, order, undelivered);
@@ -152,6 +156,11 @@ impl Index {
     /// Orders of the steps in progress.
     pub(crate) fn in_progress(&self) -> impl Iterator<Item = u32> {
         self.in_progress.iter().copied()
+    }
+
+    /// Orders of the steps under review.
+    pub(crate) fn under_review(&self) -> impl Iterator<Item = u32> {
+        self.under_review.iter().copied()
     }
 
     /// Orders of the steps with undelivered feedback.

@@ -13,7 +13,8 @@ use crate::time::Timestamp;
 pub struct Surroundings {
     /// The step's branches, in evaluation order.
     pub branches: Vec<BranchOutline>,
-    /// Feedback of reviewers on the previous step and on the step's dependencies, oldest first.
+    /// Feedback of reviewers on the previous step, the step's dependencies and the step that it
+    /// supersedes, oldest first.
     pub feedback: Vec<String>,
 }
 
@@ -55,14 +56,19 @@ impl Plan {
         };
         if !self.feedback.is_empty() {
             let previous = self.previous(step.order);
-            let concerns = |id: &StepId| previous == Some(*id) || step.spec.depends_on.contains(id);
+            let concerns = |id: &StepId| {
+                previous == Some(*id)
+                    || step.spec.supersedes == Some(*id)
+                    || step.spec.depends_on.contains(id)
+            };
             let feedback = self.feedback.iter().filter(|(id, _)| concerns(id));
             surroundings.feedback = feedback.map(|(_, text)| text.clone()).collect();
         }
         surroundings
     }
 
-    /// The last step before this order that was completed, or skipped by a reviewer.
+    /// The last step before this order that was completed, or skipped by a reviewer, and is not
+    /// superseded.
     fn previous(&self, order: u32) -> Option<StepId> {
         let before = usize::try_from(order).ok()?.checked_sub(1)?;
         let ended = |step: &&Step| match &step.state {
@@ -77,6 +83,7 @@ impl Plan {
             .get(..before)?
             .iter()
             .rev()
+            .filter(|step| step.superseded_by.is_none())
             .find(ended)
             .map(Step::id)
     }

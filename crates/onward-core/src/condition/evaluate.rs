@@ -18,11 +18,7 @@ use super::value::{Outcome, Value};
 
 /// The value of the condition, and the cost.
 pub(super) fn evaluate(root: &Node, scope: &Scope<'_>) -> (Result<bool, EvaluationError>, Cost) {
-    let mut evaluation = Evaluation {
-        scope,
-        meter: Meter::default(),
-        entry: None,
-    };
+    let mut evaluation = Evaluation::new(scope);
     let outcome = match evaluation.value(root) {
         Ok(value) => value.truth().ok_or(EvaluationError::NotBoolean {
             found: value.kind().describe(),
@@ -40,6 +36,14 @@ pub(super) struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
+    pub(super) fn new(scope: &'a Scope<'a>) -> Self {
+        Self {
+            scope,
+            meter: Meter::default(),
+            entry: None,
+        }
+    }
+
     pub(super) fn value(&mut self, node: &'a Node) -> Outcome<'a> {
         self.meter.work(NODE)?;
         match &node.expr {

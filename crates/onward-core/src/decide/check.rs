@@ -8,7 +8,8 @@ use crate::id::StepId;
 use crate::json::{Json, Shape};
 use crate::policy::{
     MAX_INSTRUCTIONS, MAX_JSON_DEPTH, MAX_JSON_VALUES, MAX_MAX_ATTEMPTS, MAX_REMARK,
-    MAX_RESULT_BYTES, MAX_SUMMARY, MAX_THRESHOLD, MAX_TITLE, MIN_THRESHOLD,
+    MAX_RESULT_BYTES, MAX_SCHEMA_BYTES_PER_COMMAND, MAX_SUMMARY, MAX_THRESHOLD, MAX_TITLE,
+    MIN_THRESHOLD,
 };
 use crate::refusal::{Issue, Refusal};
 use crate::step::StepResult;
@@ -22,6 +23,8 @@ pub(super) struct Check {
     issues: Vec<Issue>,
     /// The ids of existing and new steps.
     taken: BTreeSet<StepId>,
+    /// The size of all result schemas.
+    schema_bytes: usize,
 }
 
 impl Check {
@@ -40,6 +43,16 @@ impl Check {
                 message: message.into(),
             });
         }
+    }
+
+    pub(super) fn has_issues(&self) -> bool {
+        !self.issues.is_empty()
+    }
+
+    /// Counts a result schema. Returns whether the command may have that many bytes of schemas.
+    pub(super) fn add_schema_bytes(&mut self, bytes: usize) -> bool {
+        self.schema_bytes = self.schema_bytes.saturating_add(bytes);
+        self.schema_bytes <= MAX_SCHEMA_BYTES_PER_COMMAND
     }
 
     pub(super) fn finish(self) -> Result<(), Refusal> {
@@ -91,6 +104,15 @@ impl Check {
         }
     }
 
+    /// Ids of new steps.
+    pub(super) fn fresh_ids<'i>(&mut self, path: &str, ids: impl Iterator<Item = &'i StepId>) {
+        for (index, id) in ids.enumerate() {
+            if !self.taken.insert(*id) {
+                self.issue(format!("{path}[{index}]"), "already used by another step");
+            }
+        }
+    }
+
     pub(super) fn steps(&mut self, path: &str, steps: &[StepSpec]) {
         for (index, step) in steps.iter().enumerate() {
             // Build the paths only for invalid steps: a plan may have 10,000 steps.
@@ -101,7 +123,8 @@ impl Check {
                     .as_ref()
                     .is_none_or(|title| title.len() <= MAX_TITLE)
                 && step.stall_threshold.is_none()
-                && step.max_attempts.is_none();
+                && step.max_attempts.is_none()
+                && step.gates.is_none();
             if !self.taken.insert(step.id) {
                 self.issue(
                     format!("{path}[{index}].id"),
@@ -129,6 +152,9 @@ impl Check {
         {
             let message = format!("must be between 1 and {MAX_MAX_ATTEMPTS}");
             self.issue(format!("{path}.maxAttempts"), message);
+        }
+        if let Some(gates) = &step.gates {
+            self.gates(path, gates);
         }
     }
 

@@ -62,6 +62,8 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
             research_question: command.research_question.clone(),
             design_rationale: command.design_rationale.clone(),
             output_formatting_notes: command.output_formatting_notes.clone(),
+            origin: command.origin,
+            forked_from: None,
         },
         steps,
         branches,

@@ -72,7 +72,7 @@ impl PendingSkip {
         self.target
     }
 
-    /// The step before the branch.
+    /// The completed step whose branch was taken.
     pub fn step(&self) -> StepId {
         self.step
     }
@@ -179,7 +179,7 @@ pub(super) fn complete(
             return Ok(Outcome::SkipTo(Box::new(skip)));
         }
         Action::AddSteps { steps } => {
-            let total = usize::try_from(draft.head().counts.total()).unwrap_or(usize::MAX);
+            let total = usize::try_from(draft.head().counts.last_order()).unwrap_or(usize::MAX);
             if total.saturating_add(steps.len()) > MAX_STEPS {
                 Effect::Nothing {
                     reason: NoEffect::PlanFull,

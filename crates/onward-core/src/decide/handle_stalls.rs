@@ -154,7 +154,8 @@ fn is_past_deadline(
     now: Timestamp,
 ) -> bool {
     let times = step.timestamp();
-    let stalls_at = times.stalls_at(facts.threshold(command, step));
+    let limit = step.silence_limit(command.threshold, facts.plan.stall_threshold);
+    let stalls_at = times.stalls_at(limit);
     stalls_at.is_some_and(|stalls_at| now > facts.deadline(times.reference(), stalls_at))
 }
 

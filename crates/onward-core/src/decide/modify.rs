@@ -12,7 +12,9 @@ mod add_branch;
 mod add_steps;
 mod facts;
 mod fail_step;
+mod redo_step;
 mod remove_step;
+mod rename_step;
 mod reorder_steps;
 mod requeue_step;
 mod update_instructions;
@@ -27,13 +29,14 @@ use crate::plan::{PlanHead, PlanStatus};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
-pub use facts::{Facts, Needs};
+pub use facts::{Facts, Needs, StepOutline};
+pub(super) use redo_step::{is_spent, last_successor};
 
 /// The facts that this modification needs.
 pub fn needs(modification: &Modification, plan: &PlanHead) -> Needs {
     match modification {
         Modification::AddSteps { steps, .. } => Needs {
-            orders: resolve::existing_orders(plan.counts.total(), steps),
+            orders: resolve::existing_orders(plan.counts.last_order(), steps),
             ids: resolve::existing_ids(steps),
             fresh: steps.iter().map(|step| step.id).collect(),
             ..Needs::default()
@@ -48,13 +51,20 @@ pub fn needs(modification: &Modification, plan: &PlanHead) -> Needs {
             ..Needs::default()
         },
         Modification::UpdateInstructions { step, .. }
+        | Modification::RenameStep { step, .. }
         | Modification::FailStep { step, .. }
         | Modification::RequeueStep { step } => Needs {
             step: Some(*step),
             ..Needs::default()
         },
+        Modification::RedoStep { step, ids, .. } => Needs {
+            step: Some(*step),
+            fresh: ids.clone(),
+            outline: true,
+            ..Needs::default()
+        },
         Modification::AddBranch { branch } => Needs {
-            orders: resolve::branch_orders(plan.counts.total(), branch),
+            orders: resolve::branch_orders(plan.counts.last_order(), branch),
             ids: resolve::branch_ids(branch),
             fresh: match &branch.action {
                 ActionSpec::AddSteps(steps) => steps.iter().map(|step| step.id).collect(),
@@ -99,11 +109,22 @@ pub fn decide(facts: &Facts, command: &ModifyPlan, now: Timestamp) -> Result<Vec
         Modification::UpdateInstructions { step, instructions } => {
             update_instructions::decide(facts, *step, instructions, command)?
         }
+        Modification::RenameStep {
+            step,
+            title,
+            instructions,
+        } => rename_step::decide(facts, *step, title, instructions)?,
         Modification::FailStep { step, reason } => {
             fail_step::decide(facts, *step, reason.as_deref())?
         }
         Modification::RequeueStep { step } => requeue_step::decide(facts, *step)?,
         Modification::AddBranch { branch } => add_branch::decide(facts, branch)?,
+        Modification::RedoStep {
+            step,
+            reason,
+            cascade,
+            ids,
+        } => redo_step::decide(facts, *step, reason, *cascade, ids)?,
     };
     draft.push(Event::PlanModified {
         change,

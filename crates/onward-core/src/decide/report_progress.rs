@@ -11,7 +11,7 @@ use super::facts::StepFacts;
 use crate::command::ReportProgress;
 use crate::event::{Event, ProgressSource, ResumedBy};
 use crate::plan::PlanStatus;
-use crate::policy::{seen_interval, stall_threshold, written_interval};
+use crate::policy::{first_seen_interval, seen_interval, stall_threshold, written_interval};
 use crate::refusal::Refusal;
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
@@ -86,7 +86,10 @@ fn record_implicit(
         return Ok(Vec::new());
     }
     let threshold = stall_threshold(None, step.spec.stall_threshold, plan.stall_threshold);
+    let is_monitored = step.work().is_some_and(|work| work.monitored);
     let interval = match command.source {
+        // The first record makes the step a monitored one.
+        ProgressSource::Seen if !is_monitored => first_seen_interval(threshold),
         ProgressSource::Seen => seen_interval(threshold),
         ProgressSource::Written | ProgressSource::Reported => written_interval(threshold),
     };

@@ -1,5 +1,5 @@
-//! Requests a review. Step and plan wait for the decision; the step cannot stall meanwhile.
-//! Repeating the request while the review is open returns no events.
+//! Requests a review. The step waits for the decision and cannot stall meanwhile; with the scope
+//! `plan`, the plan waits as well. Repeating the request while the review is open returns no events.
 
 use super::check::Check;
 use super::claim;
@@ -9,7 +9,7 @@ use crate::command::RequestReview;
 use crate::event::{Event, ReviewAction};
 use crate::policy::{MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY};
 use crate::refusal::Refusal;
-use crate::step::{Step, StepCause, StepState};
+use crate::step::{ReviewBy, Step, StepCause, StepState};
 use crate::time::Timestamp;
 
 /// Decides the command.
@@ -53,6 +53,10 @@ pub fn decide(
             summary: command.summary.clone(),
             questions: command.questions.clone(),
             session: claim::calling_session(step, token, session),
+            scope: command.scope,
+            // Approval completes the step without its gates, which only a person may waive.
+            by: step.spec.gates.is_some().then_some(ReviewBy::Person),
+            result: None,
         },
     })?;
     Ok(draft.into_events())
@@ -61,5 +65,8 @@ pub fn decide(
 /// Whether the same review is already open.
 fn is_repetition(step: &Step, command: &RequestReview) -> bool {
     matches!(&step.state, StepState::AwaitingInput { review, .. }
-        if review.summary == command.summary && review.questions == command.questions)
+        if review.summary == command.summary
+            && review.questions == command.questions
+            && review.scope == command.scope
+            && review.result.is_none())
 }

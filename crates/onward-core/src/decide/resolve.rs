@@ -135,6 +135,8 @@ pub(super) fn steps(
             depends_on,
             stall_threshold: spec.stall_threshold,
             max_attempts: spec.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS),
+            gates: spec.gates.clone().filter(|gates| !gates.is_empty()),
+            supersedes: None,
         });
     }
     for waits_for in &mut new_dependencies {

@@ -1,7 +1,11 @@
-//! Decides a review. `approve` completes the step with the review's summary and evaluates its
-//! branches; `reject` fails the step and the plan; `modify` returns the step to its agent with the
+//! Decides a review. `approve` completes the step with the result under review, or with the review's
+//! summary, and evaluates its branches; `reject` fails the step and the plan; `modify` returns the step to its agent with the
 //! feedback; `skip` skips the step. Repeating a decision returns no events, and the caller repeats
 //! its first response.
+//!
+//! The review of a gate is decided by a person or, if the gate allows it, by an agent in another
+//! session than the one that did the work. An agent that may not decide reviews may decide only
+//! those of the second kind.
 
 use std::sync::Arc;
 
@@ -10,14 +14,15 @@ use super::claim;
 use super::draft::Draft;
 use super::facts::StepFacts;
 use super::finish::{self, Completion, Outcome};
-use crate::command::DecideReview;
-use crate::event::{Decided, Decision, Event, ReviewAction};
-use crate::plan::PlanFailure;
+use crate::command::{DecideReview, Reviewer};
+use crate::event::{Decided, Decision, Event, ResumedBy, ReviewAction};
+use crate::plan::{PlanFailure, PlanStatus};
 use crate::policy::MAX_INSTRUCTIONS;
 use crate::refusal::Refusal;
+use crate::role::{Forbidden, Permission, Role};
 use crate::step::{
-    FailReason, IllegalStepTransition, Review, SkipCause, Step, StepCause, StepResult, StepState,
-    StepStatus,
+    FailReason, IllegalStepTransition, Review, ReviewBy, SkipCause, Step, StepCause, StepResult,
+    StepState, StepStatus,
 };
 use crate::time::Timestamp;
 
@@ -41,15 +46,19 @@ pub fn decide(
         .feedback
         .clone()
         .filter(|text| !text.trim().is_empty());
-    let repeated =
-        |decided: &Decided| decided.decision == command.decision && decided.feedback == feedback;
+    let repeated = |decided: &Decided| {
+        decided.decision == command.decision
+            && decided.feedback == feedback
+            && command.review.is_none_or(|review| review == decided.review)
+    };
     if facts.decided.as_ref().is_some_and(repeated) {
         return Ok(Outcome::Events(Vec::new()));
     }
+    check_reviewer(step, command)?;
     if plan.status().is_terminal() {
         return Err(Refusal::PlanIsTerminal(plan.status()));
     }
-    let review = open_review(step, command.decision)?;
+    let review = open_review(step, command)?;
     if command.decision == Decision::Modify {
         let text = feedback.as_deref().ok_or(Refusal::FeedbackRequired)?;
         let actual = step.spec.instructions.chars().count() + text.chars().count();
@@ -63,6 +72,12 @@ pub fn decide(
         }
     }
     let mut draft = Draft::new(plan, now);
+    // Another step of the plan stalled during a review of scope `step`.
+    if plan.status() == PlanStatus::Stalled {
+        draft.push(Event::PlanResumed {
+            by: ResumedBy::Review,
+        })?;
+    }
     draft.push(Event::UserReviewed {
         step: step.id(),
         review: review.id,
@@ -74,7 +89,10 @@ pub fn decide(
     let from = StepStatus::AwaitingInput;
     match command.decision {
         Decision::Approve => {
-            let result = Arc::new(StepResult::from_summary(review.summary.clone()));
+            let result = match &review.result {
+                Some(result) => Arc::clone(result),
+                None => Arc::new(StepResult::from_summary(review.summary.clone())),
+            };
             let completion = Completion {
                 step,
                 from,
@@ -107,15 +125,55 @@ pub fn decide(
     }
 }
 
-fn open_review(step: &Step, decision: Decision) -> Result<&Review, Refusal> {
-    let cause = match decision {
+/// Whether the reviewer may decide.
+fn check_reviewer(step: &Step, command: &DecideReview) -> Result<(), Refusal> {
+    let Reviewer::Agent { permitted } = command.reviewer else {
+        return Ok(());
+    };
+    let review = match &step.state {
+        StepState::AwaitingInput { review, .. } => Some(review),
+        StepState::Pending { .. }
+        | StepState::InProgress(_)
+        | StepState::Completed { .. }
+        | StepState::Skipped { .. }
+        | StepState::Failed { .. } => None,
+    };
+    match review.and_then(|review| Some((review, review.by?))) {
+        None if permitted => Ok(()),
+        None => Err(Refusal::Forbidden(Forbidden {
+            role: Role::Agent,
+            permission: Permission::DecideReview,
+        })),
+        Some((review, ReviewBy::OtherSession)) if is_other_session(step, review, command) => Ok(()),
+        Some((_, by)) => Err(Refusal::NotReviewer(by)),
+    }
+}
+
+/// Whether an agent decides in another session than those that held the claim and submitted the
+/// result. If neither is known, the agent cannot be distinguished from them.
+fn is_other_session(step: &Step, review: &Review, command: &DecideReview) -> bool {
+    let holder = step.claim().and_then(|claim| claim.session.as_ref());
+    let mut workers = holder.into_iter().chain(&review.session).peekable();
+    let is_known = workers.peek().is_some();
+    let Some(session) = command.session.as_ref().filter(|_| command.token.is_none()) else {
+        return false;
+    };
+    is_known && workers.all(|worker| worker != session)
+}
+
+/// The pending review, if it is the one that the command names.
+fn open_review<'s>(step: &'s Step, command: &DecideReview) -> Result<&'s Review, Refusal> {
+    let cause = match command.decision {
         Decision::Approve => StepCause::Approve,
         Decision::Reject => StepCause::Reject,
         Decision::Modify => StepCause::Revise,
         Decision::Skip => StepCause::ReviewSkip,
     };
     match &step.state {
-        StepState::AwaitingInput { review, .. } => Ok(review),
+        StepState::AwaitingInput { review, .. } => match command.review {
+            Some(named) if named != review.id => Err(Refusal::ReviewNotPending(named)),
+            Some(_) | None => Ok(review),
+        },
         StepState::Pending { .. }
         | StepState::InProgress(_)
         | StepState::Completed { .. }

@@ -2,22 +2,22 @@
 //! events, and the caller repeats its first response.
 //!
 //! A step without a claim is claimed first, and a stalled plan is resumed first, each with a
-//! separate event. A pending step with open dependencies cannot be claimed, and its result is
+//! separate event. A result must meet the step's gates; if they require a review, it is not a
+//! completion but a request for the review of this result. A pending step with open dependencies cannot be claimed, and its result is
 //! rejected. A rejected result must be stored: see
 //! [`Command::late_result`](crate::Command::late_result).
-
-use std::sync::Arc;
 
 use super::check::Check;
 use super::claim::{self, ClaimStatus};
 use super::draft::Draft;
 use super::facts::StepFacts;
 use super::finish::{self, Completion, Outcome};
+use super::gates;
 use crate::command::SubmitResult;
-use crate::event::{Event, ResumedBy};
+use crate::event::{Event, ResumedBy, ReviewAction};
 use crate::plan::{IllegalPlanTransition, PlanCause, PlanStatus};
 use crate::refusal::Refusal;
-use crate::step::{Step, StepCause, StepState, StepStatus};
+use crate::step::{Claim, ReviewScope, Step, StepCause, StepResult, StepState, StepStatus};
 use crate::time::Timestamp;
 
 /// Decides the command.
@@ -32,11 +32,14 @@ pub fn decide(
         branches,
         ..
     } = facts;
-    if is_repetition(step, command) {
+    let gates = step.spec.gates.as_deref();
+    let result = gates::with_criteria(gates, &command.result);
+    if is_repetition(step, command, &result) {
         return Ok(Outcome::Events(Vec::new()));
     }
     let mut check = Check::default();
-    check.result(&command.result);
+    check.result(&result);
+    check.submission(gates, &result);
     check.finish()?;
     let token = command.token.as_ref();
     let claim_status = claim::check_claim(step, token)?;
@@ -76,29 +79,45 @@ pub fn decide(
         // The result is accepted as it is, and the response includes the new instructions.
         claim::deliver(&mut draft, step, token, command.session.as_ref())?;
     }
+    if let Some(by) = gates.and_then(|gates| gates.review_by) {
+        draft.push(Event::UserReviewed {
+            step: step.id(),
+            review: command.review,
+            action: ReviewAction::Requested {
+                summary: result.summary.clone(),
+                questions: Vec::new(),
+                session,
+                scope: ReviewScope::Step,
+                by: Some(by),
+                result: Some(result),
+            },
+        })?;
+        return Ok(Outcome::Events(draft.into_events()));
+    }
     let completion = Completion {
         step,
         from: StepStatus::InProgress,
         attempt,
-        result: Arc::clone(&command.result),
+        result,
         session,
     };
     finish::complete(draft, completion, branches)
 }
 
 /// Whether the same result was already submitted under the same claim.
-fn is_repetition(step: &Step, command: &SubmitResult) -> bool {
+fn is_repetition(step: &Step, command: &SubmitResult, submitted: &StepResult) -> bool {
+    let token = command.token.as_ref();
+    let is_same = |claim: &Claim, result: &StepResult| {
+        token.is_none_or(|token| *token == claim.token) && *result == *submitted
+    };
     match &step.state {
-        StepState::Completed { claim, result, .. } => {
-            command
-                .token
-                .as_ref()
-                .is_none_or(|token| *token == claim.token)
-                && **result == *command.result
+        StepState::Completed { claim, result, .. } => is_same(claim, result),
+        StepState::AwaitingInput { work, review } => {
+            let result = review.result.as_deref();
+            result.is_some_and(|result| is_same(&work.claim, result))
         }
         StepState::Pending { .. }
         | StepState::InProgress(_)
-        | StepState::AwaitingInput { .. }
         | StepState::Skipped { .. }
         | StepState::Failed { .. } => false,
     }

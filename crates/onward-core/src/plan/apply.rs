@@ -3,12 +3,12 @@
 //! An event is either applied or rejected with the illegal transition; a rejected event changes
 //! nothing. The steps are not needed: an event contains the previous status of its step.
 
-use super::{IllegalPlanTransition, PlanCause, PlanHead, PlanState, PlanStatus};
+use super::{IllegalPlanTransition, PendingReview, PlanCause, PlanHead, PlanState, PlanStatus};
 use crate::branch::Effect;
 use crate::event::{Change, Created, Decision, Event, ReviewAction};
 use crate::id::{ReviewId, SessionId, StepId};
 use crate::progress::Counts;
-use crate::step::StepStatus;
+use crate::step::{ReviewScope, StepStatus};
 use crate::time::Timestamp;
 
 impl PlanHead {
@@ -123,9 +123,15 @@ impl PlanHead {
         match change {
             Change::StepsAdded { steps, .. } => self.add_pending(steps.len()),
             Change::StepRemoved { .. } => self.counts.remove(StepStatus::Pending),
+            Change::StepRedone { successors, .. } => {
+                for successor in &**successors {
+                    self.counts.supersede(successor.from);
+                }
+            }
             Change::Created(_)
             | Change::StepsReordered { .. }
             | Change::InstructionsUpdated { .. }
+            | Change::StepRenamed { .. }
             | Change::StepFailed { .. }
             | Change::StepRequeued { .. }
             | Change::BranchAdded { .. } => {}
@@ -140,21 +146,24 @@ impl PlanHead {
         action: &ReviewAction,
     ) -> Result<(), IllegalPlanTransition> {
         match action {
-            ReviewAction::Requested { session, .. } => {
-                self.status().after(PlanCause::RequestReview)?;
-                self.state = PlanState::AwaitingReview { step, review };
+            ReviewAction::Requested { session, scope, .. } => {
+                match scope {
+                    ReviewScope::Plan => {
+                        self.status().after(PlanCause::RequestReview)?;
+                        self.add_review(PendingReview { step, review });
+                    }
+                    ReviewScope::Step => {
+                        self.status().after(PlanCause::RequestStepReview)?;
+                    }
+                }
                 self.counts
                     .shift(StepStatus::InProgress, StepStatus::AwaitingInput);
                 self.set_last_session(session.as_ref());
             }
             ReviewAction::Decided { decision, .. } => match decision {
-                Decision::Approve | Decision::Skip => {
-                    self.status().after(PlanCause::Decide)?;
-                    self.state = PlanState::Executing;
-                }
+                Decision::Approve | Decision::Skip => self.close_review(review)?,
                 Decision::Modify => {
-                    self.status().after(PlanCause::Decide)?;
-                    self.state = PlanState::Executing;
+                    self.close_review(review)?;
                     self.counts
                         .shift(StepStatus::AwaitingInput, StepStatus::InProgress);
                 }
@@ -164,6 +173,34 @@ impl PlanHead {
                 }
             },
         }
+        Ok(())
+    }
+
+    fn add_review(&mut self, pending: PendingReview) {
+        if let PlanState::AwaitingReview { reviews } = &mut self.state {
+            reviews.push(pending);
+        } else {
+            let reviews = vec![pending];
+            self.state = PlanState::AwaitingReview { reviews };
+        }
+    }
+
+    /// Removes a decided review. The plan continues after the last one that stops it.
+    fn close_review(&mut self, review: ReviewId) -> Result<(), IllegalPlanTransition> {
+        if let PlanState::AwaitingReview { reviews } = &mut self.state {
+            let (closed, open): (Vec<_>, Vec<_>) = (reviews.iter())
+                .copied()
+                .partition(|pending| pending.review == review);
+            if open.is_empty() {
+                self.status().after(PlanCause::Decide)?;
+                self.state = PlanState::Executing;
+                return Ok(());
+            }
+            if !closed.is_empty() {
+                *reviews = open;
+            }
+        }
+        self.status().after(PlanCause::DecideOne)?;
         Ok(())
     }
 
@@ -215,5 +252,5 @@ fn is_begin_or_review(from: PlanStatus, to: PlanStatus) -> bool {
         PlanCause::RequestReview,
         PlanCause::Decide,
     ];
-    causes.iter().any(|cause| from.after(*cause) == Ok(to))
+    from != to && causes.iter().any(|cause| from.after(*cause) == Ok(to))
 }

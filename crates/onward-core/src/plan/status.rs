@@ -14,7 +14,7 @@ pub enum PlanStatus {
     Planning,
     /// At least one step has been claimed.
     Executing,
-    /// A step awaits review.
+    /// A review of the plan is pending. A review of scope `step` does not stop its plan.
     AwaitingReview,
     /// The plan was marked because a step stalled.
     Stalled,
@@ -29,10 +29,15 @@ pub enum PlanStatus {
 pub enum PlanCause {
     /// The first step is claimed or ends.
     Begin,
-    /// A review is requested.
+    /// A review of scope `plan` is requested.
     RequestReview,
-    /// The reviewer approves, modifies or skips.
+    /// A review of scope `step` is requested.
+    RequestStepReview,
+    /// The reviewer approves, modifies or skips, and no other review of scope `plan` is pending.
     Decide,
+    /// The reviewer approves, modifies or skips a review of scope `step`, or one of several of scope
+    /// `plan`.
+    DecideOne,
     /// The reviewer rejects.
     Reject,
     /// The plan is marked as stalled.
@@ -99,21 +104,26 @@ impl PlanStatus {
             (S::Planning, C::Begin) => Ok(S::Executing),
             (S::Planning, C::Abandon) => Ok(S::Failed),
             (S::Executing, C::RequestReview) => Ok(S::AwaitingReview),
+            (S::Executing, C::RequestStepReview | C::DecideOne) => Ok(S::Executing),
             (S::Executing, C::Stall) => Ok(S::Stalled),
             (S::Executing, C::Finish) => Ok(S::Completed),
-            (S::Executing, C::BranchFail | C::Abandon) => Ok(S::Failed),
+            (S::Executing, C::Reject | C::BranchFail | C::Abandon) => Ok(S::Failed),
+            (S::AwaitingReview, C::RequestReview | C::RequestStepReview | C::DecideOne) => {
+                Ok(S::AwaitingReview)
+            }
             (S::AwaitingReview, C::Decide) => Ok(S::Executing),
             (S::AwaitingReview, C::Reject | C::BranchFail | C::Abandon) => Ok(S::Failed),
             (S::Stalled, C::Resume) => Ok(S::Executing),
             (S::Stalled, C::Abandon) => Ok(S::Failed),
 
             (S::Planning, C::RequestReview | C::Decide | C::Reject | C::Stall | C::Resume)
-            | (S::Planning, C::Finish | C::BranchFail)
-            | (S::Executing, C::Begin | C::Decide | C::Reject | C::Resume)
-            | (S::AwaitingReview, C::Begin | C::RequestReview | C::Stall | C::Resume | C::Finish)
+            | (S::Planning, C::RequestStepReview | C::DecideOne | C::Finish | C::BranchFail)
+            | (S::Executing, C::Begin | C::Decide | C::Resume)
+            | (S::AwaitingReview, C::Begin | C::Stall | C::Resume | C::Finish)
             | (S::Stalled, C::Begin | C::RequestReview | C::Decide | C::Reject | C::Stall)
-            | (S::Stalled, C::Finish | C::BranchFail)
+            | (S::Stalled, C::RequestStepReview | C::DecideOne | C::Finish | C::BranchFail)
             | (S::Completed | S::Failed, C::Begin | C::RequestReview | C::Decide | C::Reject)
+            | (S::Completed | S::Failed, C::RequestStepReview | C::DecideOne)
             | (S::Completed | S::Failed, C::Stall | C::Resume | C::Finish | C::BranchFail)
             | (S::Completed | S::Failed, C::Abandon) => {
                 Err(IllegalPlanTransition { from: self, cause })
@@ -138,10 +148,12 @@ impl FromStr for PlanStatus {
 
 impl PlanCause {
     /// All causes.
-    pub const ALL: [PlanCause; 9] = [
+    pub const ALL: [PlanCause; 11] = [
         PlanCause::Begin,
         PlanCause::RequestReview,
+        PlanCause::RequestStepReview,
         PlanCause::Decide,
+        PlanCause::DecideOne,
         PlanCause::Reject,
         PlanCause::Stall,
         PlanCause::Resume,
@@ -154,8 +166,12 @@ impl PlanCause {
     pub const fn as_str(self) -> &'static str {
         match self {
             PlanCause::Begin => "the first step is claimed or ends",
-            PlanCause::RequestReview => "a review is requested",
-            PlanCause::Decide => "`approve`, `modify` or `skip`",
+            PlanCause::RequestReview => "a review of scope `plan` is requested",
+            PlanCause::RequestStepReview => "a review of scope `step` is requested",
+            PlanCause::Decide => {
+                "`approve`, `modify` or `skip` of the last pending review of scope `plan`"
+            }
+            PlanCause::DecideOne => "`approve`, `modify` or `skip` of any other review",
             PlanCause::Reject => "`reject`",
             PlanCause::Stall => "the plan is marked as stalled",
             PlanCause::Resume => "the plan is resumed",
@@ -168,8 +184,8 @@ impl PlanCause {
     const fn rejection(self) -> &'static str {
         match self {
             PlanCause::Begin => "cannot start a step",
-            PlanCause::RequestReview => "cannot request a review",
-            PlanCause::Decide | PlanCause::Reject => "no pending review",
+            PlanCause::RequestReview | PlanCause::RequestStepReview => "cannot request a review",
+            PlanCause::Decide | PlanCause::DecideOne | PlanCause::Reject => "no pending review",
             PlanCause::Stall => "cannot mark the plan as stalled",
             PlanCause::Resume => "cannot resume the plan",
             PlanCause::Finish => "cannot complete the plan",

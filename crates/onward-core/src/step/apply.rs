@@ -7,8 +7,8 @@ use super::{
     Claim, FEEDBACK, FailReason, IllegalStepTransition, Review, Step, StepCause, StepState,
     StepStatus, Undelivered, Work,
 };
-use crate::event::{Change, Decision, Event, ReviewAction};
-use crate::id::{ArtifactId, ReviewId};
+use crate::event::{Change, Decision, Event, ProgressSource, ReviewAction, Successor};
+use crate::id::{ArtifactId, ReviewId, StepId};
 use crate::policy::CLOCK_TOLERANCE;
 use crate::stall::Stall;
 use crate::time::Timestamp;
@@ -44,7 +44,7 @@ pub enum StepChange {
     None,
     /// The state.
     State,
-    /// The instructions, and possibly the state.
+    /// The title or the instructions, and possibly the state.
     Instructions,
 }
 
@@ -89,6 +89,13 @@ impl Step {
             return own.map_or(Ok(StepChange::None), |stall| {
                 self.apply_stall_mark(stall, at)
             });
+        }
+        if let Event::PlanModified {
+            change: Change::StepRedone { successors, .. },
+            ..
+        } = event
+        {
+            return Ok(self.apply_redo(successors, at));
         }
         if event.step() != Some(self.id()) {
             return Ok(StepChange::None);
@@ -140,8 +147,11 @@ impl Step {
                 self.superseded.push(work.claim.token);
                 self.state = StepState::Pending { attempt: *attempt };
             }
-            Event::StepProgressed { .. } => {
-                self.apply_progress(at)?;
+            Event::StepProgressed {
+                source, session, ..
+            } => {
+                let work = self.apply_progress(at)?;
+                work.monitored |= *source == ProgressSource::Seen && session.is_some();
             }
             Event::FeedbackDelivered { .. } => self.apply_progress(at)?.undelivered = None,
             Event::UserReviewed { review, action, .. } => {
@@ -155,6 +165,19 @@ impl Step {
                 if let StepState::InProgress(work) = &mut self.state {
                     work.undelivered.get_or_insert(Undelivered::Instructions);
                 }
+                change = StepChange::Instructions;
+            }
+            Event::PlanModified {
+                change:
+                    Change::StepRenamed {
+                        title,
+                        instructions,
+                        ..
+                    },
+                ..
+            } => {
+                self.spec.title = Some(title.clone());
+                self.spec.instructions.clone_from(instructions);
                 change = StepChange::Instructions;
             }
             Event::PlanModified { .. }
@@ -173,6 +196,32 @@ impl Step {
         }
         self.updated_at = at;
         Ok(change)
+    }
+
+    /// A superseded step is marked and otherwise unchanged. A pending step that depended on a
+    /// superseded one depends on its successor.
+    fn apply_redo(&mut self, successors: &[Successor], at: Timestamp) -> StepChange {
+        let successor_of = |id: StepId| {
+            let successor = successors.iter();
+            let mut successor = successor.filter(|next| next.step.supersedes == Some(id));
+            successor.next().map(|successor| successor.step.id)
+        };
+        if let Some(successor) = successor_of(self.id()) {
+            self.superseded_by = Some(successor);
+            return StepChange::State;
+        }
+        if self.status() != StepStatus::Pending {
+            return StepChange::None;
+        }
+        let mut change = StepChange::None;
+        for needed in &mut self.spec.depends_on {
+            if let Some(successor) = successor_of(*needed) {
+                *needed = successor;
+                self.updated_at = at;
+                change = StepChange::State;
+            }
+        }
+        change
     }
 
     /// Stores a reference to the artifact of an invalid result, if its attempt is still the current
@@ -206,6 +255,7 @@ impl Step {
             claim: claim.clone(),
             started_at: at,
             last_progress_at: None,
+            monitored: false,
             stall_marked: None,
             undelivered: None,
             kept: None,
@@ -234,7 +284,12 @@ impl Step {
     ) -> Result<StepChange, StepApplyError> {
         match action {
             ReviewAction::Requested {
-                summary, questions, ..
+                summary,
+                questions,
+                session,
+                scope,
+                by,
+                result,
             } => {
                 let work = self.take_work(StepStatus::InProgress, StepCause::RequestReview)?;
                 self.state = StepState::AwaitingInput {
@@ -244,6 +299,10 @@ impl Step {
                         summary: summary.clone(),
                         questions: questions.clone(),
                         requested_at: at,
+                        scope: *scope,
+                        by: *by,
+                        session: session.clone(),
+                        result: result.clone(),
                     },
                 };
             }

@@ -13,6 +13,11 @@ pub struct Work {
     pub started_at: Timestamp,
     /// The last activity since then.
     pub last_progress_at: Option<Timestamp>,
+    /// Whether events of the holder's session are recorded as activity. This happens at intervals,
+    /// so the last event may be later than the last record; see [`Step::silence_limit`].
+    ///
+    /// [`Step::silence_limit`]: crate::Step::silence_limit
+    pub monitored: bool,
     /// The reference time of the stall that the plan was marked for. The same stall marks the plan
     /// again only if no agent works on it.
     pub stall_marked: Option<Timestamp>,

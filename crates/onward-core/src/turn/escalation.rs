@@ -285,8 +285,8 @@ pub fn for_user(state: &EscalationState) -> String {
             format!("the turn has reached the limit of {steps} steps (`max_steps_per_turn`)")
         }
         Some(TextOnlyReason::Stalled) | None => {
-            let steps = state.idle_steps;
-            format!("the agent is in a loop: no progress in the last {steps} steps")
+            let responses = state.idle_steps;
+            format!("{responses} responses in a row produced nothing new")
         }
     }
 }

@@ -39,7 +39,7 @@ const READ_TOOLS: [&str; 17] = [
 ];
 
 /// Verbs in the names of tools and subcommands that act.
-const ACT_VERBS: [&str; 130] = [
+const ACT_VERBS: [&str; 131] = [
     "add",
     "annotate",
     "answer",
@@ -50,6 +50,7 @@ const ACT_VERBS: [&str; 130] = [
     "assign",
     "attach",
     "ban",
+    "binstall",
     "book",
     "cancel",
     "change",

@@ -16,7 +16,7 @@ use super::input_echo::InputWords;
 use super::intent::{Intent, command_line, input_texts, intent};
 use super::lines::{self, Lines, Novelty};
 use super::noop::{NoOp, no_op};
-use super::outcome::{Outcome, affirms, outcome, split_words};
+use super::outcome::{Outcome, affirms, cause, outcome, split_words};
 use super::pause::pause;
 use super::payload::{Payload, payload};
 use super::policy::{Parts, TurnPolicy};
@@ -34,8 +34,14 @@ const MAX_INPUT: usize = 1024;
 const MAX_ANSWER: usize = 240;
 /// The maximum length of an output that is compared between tools.
 const MAX_SHARED: usize = 400;
+/// An error is mostly known if less than one character in this number is new.
+const MOSTLY_KNOWN: usize = 3;
 /// The number of new words from which a message to the same recipient is an action.
 const MIN_WORDS_NEW: usize = 5;
+
+/// Programs with many subcommands, and the number of words that name one.
+const MANY: [&str; 6] = ["aws", "az", "gcloud", "gh", "kubectl", "docker"];
+const SUBCOMMAND_WORDS: usize = 5;
 
 /// The lines, outputs and calls of this turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -270,11 +276,26 @@ fn asks_more(call: &Call<'_>, seen: &mut TurnHistory) -> bool {
         return true;
     };
     let end = line.floor_char_boundary(MAX_INPUT.min(line.len()));
-    let words = line.get(..end).unwrap_or_default().split_whitespace();
+    let line = line.get(..end).unwrap_or_default().trim_start();
+    // `/bin/ls` is the same program as `ls`.
+    let program = line.find(char::is_whitespace).unwrap_or(line.len());
+    let path = line.get(..program).unwrap_or_default().rfind('/');
+    let line = line.get(path.map_or(0, |at| at + 1)..).unwrap_or_default();
+    let words = line.split_whitespace();
     let words = words.filter(|word| !word.starts_with('-'));
+    let mut words = words.flat_map(split_words).peekable();
+    // Another subcommand asks something else about the same object.
+    let has_subcommands = words
+        .peek()
+        .is_some_and(|name| MANY.contains(&name.as_str()));
+    let mut subcommand = String::new();
     let mut asks_more = false;
-    for word in words.flat_map(split_words) {
-        let word = key(&format!("\u{4}{word}"));
+    for (at, word) in words.enumerate() {
+        if has_subcommands && at < SUBCOMMAND_WORDS {
+            subcommand.push_str(&word);
+            subcommand.push(' ');
+        }
+        let word = key(&format!("\u{4}{subcommand}{word}"));
         asks_more |= seen.lines.insert(word, ()).is_none();
     }
     asks_more
@@ -288,6 +309,10 @@ fn says_more(call: &Call<'_>, payload: &Payload<'_>, seen: &mut TurnHistory) -> 
     let text = payload.text.get(..end).unwrap_or_default();
     let input: Vec<&str> = input_texts(call.input).collect();
     let input = input.join("\n").to_lowercase();
+    let known_cause = cause(text).is_some_and(|cause| {
+        let cause = key(&format!("\u{5}{cause}"));
+        seen.lines.insert(cause, ()).is_some()
+    });
     let mut says_more = false;
     for word in split_words(text) {
         if !word.contains(char::is_alphabetic) {
@@ -300,7 +325,7 @@ fn says_more(call: &Call<'_>, payload: &Payload<'_>, seen: &mut TurnHistory) -> 
             says_more = true;
         }
     }
-    says_more
+    says_more && !known_cause
 }
 
 fn score(
@@ -321,8 +346,12 @@ fn score(
         Outcome::Refused => Some(IdleReason::Refused),
         Outcome::Silent | Outcome::Answer => None,
     };
-    let is_new_error = output.outcome != Outcome::Nothing && output.says_more;
-    if negative.is_some() && is_new_error && output.novelty.chars.is_some() {
+    // An error of which most lines are known is the same one in another frame.
+    let is_mostly_known = |chars: usize| chars.saturating_mul(MOSTLY_KNOWN) < output.chars;
+    let is_new_error = output.outcome != Outcome::Nothing
+        && output.says_more
+        && (output.novelty.chars).is_some_and(|chars| !is_mostly_known(chars));
+    if negative.is_some() && is_new_error {
         return Score::Progress(Progress::NewError { call: index });
     }
     if output.repeated
@@ -332,7 +361,18 @@ fn score(
         return score;
     }
     if let Some(reason) = negative {
-        return Score::Idle(reason);
+        // The same check of something else fails with other details: a report, not a message.
+        let is_other_check = output.outcome == Outcome::Failed
+            && output.chars >= min_chars
+            && intent == Intent::Other
+            && !output.repeated
+            && output.asks_more
+            && output.novelty.detail;
+        return if is_other_check {
+            Score::HalfIdle(reason)
+        } else {
+            Score::Idle(reason)
+        };
     }
     if !not_reported && output.novelty.chars.is_some_and(|chars| chars >= min_chars) {
         return Score::Progress(Progress::Learned { call: index });

@@ -28,6 +28,8 @@ const UNITS: [&str; 24] = [
     "ns", "us", "µs", "μs", "ms", "msec", "msecs", "s", "sec", "secs", "second", "seconds", "m",
     "min", "mins", "minute", "minutes", "h", "hr", "hrs", "hour", "hours", "d", "days",
 ];
+/// Names of durations.
+const SPANS: [&str; 6] = ["uptime", "elapsed", "duration", "latency", "took", "age"];
 const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
@@ -102,7 +104,7 @@ fn mask_value(word: &str, before: &str, next: &str, extent: Extent, out: &mut St
         None
     } else if is_clock(core) || is_epoch(core) || is_calendar(core, before, next) {
         Some("<time>")
-    } else if is_duration(core) || is_span(core, before, next) {
+    } else if is_duration(core) || is_span(core, before, next) || is_named_span(core, before) {
         Some("<span>")
     } else if extent == Extent::Times {
         None
@@ -215,6 +217,27 @@ fn is_duration(word: &str) -> bool {
 fn is_span(core: &str, before: &str, next: &str) -> bool {
     (is_number(core) && is_unit(trim_punctuation(next)))
         || (is_unit(core) && is_number(trim_punctuation(before)))
+}
+
+/// The value of `"uptime_s": 7`, `elapsedMs=350`, `age: 12`.
+fn is_named_span(core: &str, before: &str) -> bool {
+    if !is_number(core) {
+        return false;
+    }
+    let name = trim_punctuation(before);
+    let is_boundary = |c: char| !c.is_ascii_alphanumeric() || c.is_ascii_uppercase();
+    let last = name.rfind(is_boundary).map_or(name, |at| {
+        name.get(at..).unwrap_or_default().trim_start_matches('_')
+    });
+    let is_qualified = last.len() < name.len();
+    let (name, last) = (name.to_ascii_lowercase(), last.to_ascii_lowercase());
+    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    (is_qualified && is_unit(&last))
+        || last == "seconds"
+        || words.any(|word| SPANS.contains(&word))
+        || SPANS
+            .iter()
+            .any(|span| span.len() > 3 && name.starts_with(span))
 }
 
 /// `0x7f…`, a UUID, or at least eight hexadecimal digits that include both letters and digits.

@@ -139,8 +139,50 @@ const REFUSED: [&str; 66] = [
     "exhausted",
     "is required",
 ];
+/// Parts of the names of fields that describe a response, not its content.
+const FRAME: [&str; 6] = ["req", "trace", "pag", "cursor", "limit", "took"];
+/// Phrases of missing permissions.
+const NO_PERMISSION: [&str; 13] = [
+    "permission denied",
+    "access denied",
+    "not permitted",
+    "not authorized",
+    "unauthorized",
+    "forbidden",
+    "authentication failure",
+    "authentication required",
+    "password is required",
+    "superuser privilege",
+    "are you root",
+    "must be root",
+    "insufficient permissions",
+];
+/// Phrases of a full disk.
+const NO_SPACE: [&str; 3] = ["no space left", "disk is full", "disk quota exceeded"];
+/// Phrases of an untrusted certificate.
+const NO_TRUST: [&str; 5] = [
+    "certificate problem",
+    "certificate verify failed",
+    "self signed certificate",
+    "invalid peer certificate",
+    "local issuer certificate",
+];
+/// Phrases of a missing network.
+const NO_NETWORK: [&str; 9] = [
+    "could not resolve",
+    "couldn t resolve",
+    "name resolution",
+    "failed to resolve",
+    "network is unreachable",
+    "no route to host",
+    "name or service not known",
+    "getaddrinfo",
+    "nodename nor servname",
+];
 /// Words of acknowledgements.
 const ACKNOWLEDGED: [&str; 3] = ["successfully", "successful", "success"];
+/// Words of a completed change: `File written (not found before).`
+const CHANGED: [&str; 4] = ["written", "created", "updated", "saved"];
 const AFFIRMED: [&str; 7] = [
     "ok",
     "pass",
@@ -182,10 +224,27 @@ pub(crate) fn outcome(call: &Call<'_>, payload: &Payload<'_>, searches: bool) ->
     }
     if payload.text.is_empty() {
         Outcome::Silent
-    } else if is_empty_value(&payload.text) {
+    } else if is_empty_value(&payload.text, call) {
         Outcome::Nothing
     } else {
         negative.unwrap_or(Outcome::Answer)
+    }
+}
+
+/// The cause of errors that have many wordings: every means to do it fails for the same reason.
+pub(crate) fn cause(text: &str) -> Option<&'static str> {
+    let words = words(text);
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| contains(&words, phrase));
+    if has(&NO_PERMISSION) {
+        Some("permission")
+    } else if has(&NO_NETWORK) {
+        Some("network")
+    } else if has(&NO_TRUST) {
+        Some("certificate")
+    } else if has(&NO_SPACE) {
+        Some("disk")
+    } else {
+        None
     }
 }
 
@@ -198,20 +257,54 @@ pub(crate) fn affirms(text: &str) -> bool {
     text.len() <= MAX_SEARCHED && has(&AFFIRMED) && !has(&["fail", "failures"])
 }
 
-/// Whether a text is a JSON value without content: `[]`, `{"total": 0, "items": []}`.
-fn is_empty_value(text: &str) -> bool {
-    fn is_empty(value: &Value) -> bool {
-        match value {
-            Value::Null | Value::Bool(false) => true,
-            Value::Bool(true) => false,
-            Value::Number(number) => number.as_f64() == Some(0.0),
-            Value::String(text) => text.is_empty(),
-            Value::Array(items) => items.iter().all(is_empty),
-            Value::Object(fields) => fields.values().all(is_empty),
-        }
-    }
+/// Whether a text is a JSON value without content: `[]`, `{"total": 0, "items": []}`. The words of
+/// the input, acknowledgements, request ids and the description of a page are not content.
+fn is_empty_value(text: &str, call: &Call<'_>) -> bool {
     let is_value = text.len() <= MAX_SEARCHED && text.starts_with(['[', '{']);
-    is_value && serde_json::from_str(text).is_ok_and(|value| is_empty(&value))
+    let value = is_value.then(|| serde_json::from_str::<Value>(text));
+    let Some(Ok(value)) = value else {
+        return false;
+    };
+    let is_input = |text: &str| input_texts(call.input).any(|input| input == text);
+    is_empty(&value) || (has_empty_list(&value) && is_frame(&value, &is_input))
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.iter().all(is_empty),
+        Value::Object(fields) => fields.values().all(is_empty),
+    }
+}
+
+/// Whether an object has a list without items, also in an object inside it.
+fn has_empty_list(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().any(has_empty_list),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Whether an object has no content beside its frame: flags, the input, request ids, pages.
+fn is_frame(value: &Value, is_input: &impl Fn(&str) -> bool) -> bool {
+    let Value::Object(fields) = value else {
+        return is_empty(value);
+    };
+    fields.iter().all(|(name, field)| {
+        let name = name.to_lowercase();
+        let is_part = FRAME.iter().any(|part| name.contains(part));
+        is_part
+            || match field {
+                Value::Bool(_) => true,
+                Value::String(text) => text.is_empty() || is_input(text),
+                Value::Object(_) => is_frame(field, is_input),
+                Value::Null | Value::Number(_) | Value::Array(_) => is_empty(field),
+            }
+    })
 }
 
 /// The words of a text, or of its first line if it is long.
@@ -241,8 +334,9 @@ fn negative(words: &[String], call: &Call<'_>) -> Option<Outcome> {
             .any(|phrase| contains(words, phrase) && !from_input(phrase))
     };
     let acknowledges = |word: &String| ACKNOWLEDGED.contains(&word.as_str());
+    let changed = |word: &String| CHANGED.contains(&word.as_str());
     if found(&NOTHING) {
-        Some(Outcome::Nothing)
+        (call.ok != Some(true) || !words.iter().any(changed)).then_some(Outcome::Nothing)
     } else if words.first().is_some_and(|word| word == "usage")
         || (found(&REFUSED) && !words.iter().any(acknowledges))
     {
@@ -310,6 +404,8 @@ mod tests {
             "0 results for \"tide\"",
             "[]",
             "{\"total\": 0, \"items\": []}",
+            "{\"nodes\": [], \"pageInfo\": {\"pages\": 1}, \"requestId\": \"54022446\"}",
+            "{\"ok\": true, \"messages\": {\"total\": 0, \"matches\": []}, \"req\": \"ec705839\"}",
         ] {
             assert_eq!(found(Some(true), output), Outcome::Nothing, "{output}");
         }
@@ -327,6 +423,7 @@ mod tests {
             "200",
             "disabled",
             "{\"ok\": true, \"errors\": 0}",
+            "{\"ok\": true, \"id\": \"m-17\", \"warnings\": []}",
         ] {
             assert_eq!(found(Some(true), output), Outcome::Answer, "{output}");
         }

@@ -112,8 +112,17 @@ fn tail_len(text: &str, head: usize, exit_code: &mut Option<i64>) -> usize {
     end
 }
 
-/// Whether a line is one of the harness: a known label and a value.
+/// Whether a line is one of the harness: a known label and a value, or Copilot's
+/// `<shellId: 3 completed with exit code 0>`.
 fn is_added(line: &str, exit_code: &mut Option<i64>) -> bool {
+    let tag = line.strip_prefix('<').and_then(|tag| tag.strip_suffix('>'));
+    if let Some((_, code)) = tag.and_then(|tag| tag.rsplit_once("exit code ")) {
+        let code = code.parse::<i64>();
+        if let Ok(code) = code {
+            *exit_code = exit_code.or(Some(code));
+        }
+        return code.is_ok();
+    }
     let lower = |label: &str| {
         line.get(..label.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(label))
@@ -169,6 +178,9 @@ mod tests {
                 "ok",
                 Some(0),
             ),
+            ("ok\n<shellId: 7 completed with exit code 0>", "ok", Some(0)),
+            ("<command exited with exit code 2>", "", Some(2)),
+            ("<p>exit code</p>", "<p>exit code</p>", None),
             ("ok<system-reminder>be brief</system-reminder>", "ok", None),
             ("Command failed", "Command failed", None),
             ("Exit code", "Exit code", None),

@@ -18,6 +18,7 @@ mod names;
 mod numbers;
 mod parse_errors;
 mod properties;
+mod tested_values;
 
 use std::fmt::Display;
 

@@ -168,6 +168,7 @@ proptest! {
                     let again = Command::SubmitResult(SubmitResult {
                         token,
                         fresh_token: ClaimToken::new("unused"),
+                        review: onward_core::id::ReviewId::from_u128(7_000),
                         session: None,
                         ..submit.clone()
                     });

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use onward_core::command::{
     AbandonPlan, DecideReview, HandleStalls, KeepLateResult, LogSkill, Modification, ModifyPlan,
-    ReportProgress, RequestReview, ResumeSession, SkillPhase, StartNext, SubmitResult,
+    ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase, StartNext, SubmitResult,
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ClaimToken, SessionId, StepId};
 use onward_core::policy::OnStall;
-use onward_core::step::StepResult;
+use onward_core::step::{Evidence, EvidenceKind, ReviewScope, StepResult};
 use onward_core::{Code, Command, PlanStatus, Step, StepStatus};
 use serde_json::json;
 
@@ -39,15 +39,17 @@ pub(crate) fn plausible(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         Abandon, Decide, Modify, Record, Report, RequestReview, Resume, Start, Submit, Sweep,
     };
     let stalled = if state.has_stalls() { 20 } else { 2 };
+    let is_reviewed = state.plan.head().counts.awaiting_input > 0;
+    let reviews = if is_reviewed { 6 } else { 1 };
     let weights = match state.plan.head().status() {
         PlanStatus::Planning => [10, 3, 1, 1, 1, 8, 1, 1, 1, 2],
         // Without a step in progress, claiming one is the main option.
         PlanStatus::Executing if state.plan.head().counts.in_progress == 0 => {
-            [20, 3, 2, 1, 1, 6, 1, 1, 1, 2]
+            [20, 3, 2, 1, reviews, 6, 1, 1, 1, 2]
         }
-        PlanStatus::Executing => [9, 8, 7, 5, 1, 9, stalled, 1, 1, 2],
+        PlanStatus::Executing => [9, 8, 7, 5, reviews, 9, stalled, 1, 1, 2],
         PlanStatus::AwaitingReview => [2, 5, 2, 1, 14, 2, 3, 1, 1, 1],
-        PlanStatus::Stalled => [3, 4, 4, 1, 1, 6, 6, 3, 2, 2],
+        PlanStatus::Stalled => [3, 4, 4, 1, reviews, 6, 6, 3, 2, 2],
         PlanStatus::Completed | PlanStatus::Failed => [1, 4, 2, 1, 1, 3, 1, 1, 1, 3],
     };
     let kinds = [
@@ -136,6 +138,15 @@ fn result(rng: &mut Rng<'_>) -> Arc<StepResult> {
     })
 }
 
+fn evidence(criterion: &str) -> Evidence {
+    Evidence {
+        criterion: criterion.to_owned(),
+        kind: EvidenceKind::Test,
+        value: "test name".to_owned(),
+        outcome: "passed".to_owned(),
+    }
+}
+
 fn submit(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
     if rng.one_in(8)
         && let Some(previous) = rng.pick(&state.accepted).cloned()
@@ -150,11 +161,26 @@ fn submit(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         statuses = vec![StepStatus::AwaitingInput, StepStatus::Completed];
     }
     let step = step_with(state, rng, &statuses);
+    let mut result = result(rng);
+    let gates = state
+        .plan
+        .step(step)
+        .and_then(|step| step.spec.gates.clone());
+    if let Some(gates) = gates
+        && !rng.one_in(4)
+    {
+        let result = Arc::make_mut(&mut result);
+        result.evidence = (1..=gates.acceptance_criteria.len())
+            .map(|number| evidence(&number.to_string()))
+            .collect();
+        result.data = Some(json!({ "n": 7 }).into());
+    }
     Command::SubmitResult(SubmitResult {
         step,
-        result: result(rng),
+        result,
         token: token(state, rng, step),
         fresh_token: state.ids().token(),
+        review: state.ids().review(),
         session: plans::session(rng),
     })
 }
@@ -194,6 +220,7 @@ fn request_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         review: state.ids().review(),
         summary: "test summary".to_owned(),
         questions: vec!["test question".to_owned()],
+        scope: rng.pick(&ReviewScope::ALL).copied().unwrap_or_default(),
         token,
         session: plans::session(rng),
     })
@@ -212,6 +239,12 @@ fn decide_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
     Command::DecideReview(DecideReview {
         step,
         decision,
+        review: None,
+        reviewer: rng.pick_weighted(&[
+            (6, Reviewer::Person),
+            (1, Reviewer::Agent { permitted: true }),
+            (1, Reviewer::Agent { permitted: false }),
+        ]),
         feedback: feedback.filter(|_| !rng.one_in(5)),
         token: token(state, rng, step).filter(|_| rng.one_in(4)),
         session: plans::session(rng),
@@ -219,9 +252,25 @@ fn decide_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
 }
 
 fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
-    let total = state.plan.head().counts.total();
+    let total = state.plan.head().counts.last_order();
     let open = [StepStatus::Pending, StepStatus::InProgress];
-    let modification = match rng.below(9) {
+    let ended = [
+        StepStatus::Completed,
+        StepStatus::Failed,
+        StepStatus::Skipped,
+    ];
+    let modification = match rng.below(11) {
+        10 => Modification::RedoStep {
+            step: step_with(state, rng, &ended),
+            reason: "test reason".to_owned(),
+            cascade: rng.one_in(2),
+            ids: (0..20).map(|_| state.ids().step()).collect(),
+        },
+        9 => Modification::RenameStep {
+            step: step_with(state, rng, &StepStatus::ALL),
+            title: "new title".to_owned(),
+            instructions: "new instructions".to_owned(),
+        },
         0 => Modification::UpdateInstructions {
             step: step_with(state, rng, &StepStatus::ALL),
             instructions: "new instructions".to_owned(),
@@ -254,8 +303,10 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
     };
     let named = match &modification {
         Modification::UpdateInstructions { step, .. }
+        | Modification::RenameStep { step, .. }
         | Modification::RequeueStep { step }
         | Modification::FailStep { step, .. }
+        | Modification::RedoStep { step, .. }
         | Modification::RemoveStep { step } => Some(*step),
         Modification::ReorderSteps { .. }
         | Modification::AddSteps { .. }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use onward_core::branch::{Effect, NoEffect};
 use onward_core::condition::Condition;
+use onward_core::event::ReviewAction;
 use onward_core::plan::PlanFailure;
 use onward_core::step::{FailReason, SkipCause};
 use onward_core::{Code, Event, PlanStatus};
@@ -18,14 +19,16 @@ use crate::walk::{Walk, walks};
 const WALKS: usize = 400;
 
 /// Every event that a decision can emit, with its minimum count.
-const EVENTS: [(&str, usize); 54] = [
+const EVENTS: [(&str, usize); 58] = [
     ("plan_modified add_steps", 40),
     ("plan_modified remove_step", 15),
     ("plan_modified reorder_steps", 40),
     ("plan_modified update_step_instructions", 40),
+    ("plan_modified rename_step", 40),
     ("plan_modified fail_step", 40),
     ("plan_modified requeue_step", 40),
     ("plan_modified add_branch", 80),
+    ("plan_modified redo_step", 20),
     ("step_started first attempt", 400),
     ("step_started later attempt", 80),
     ("step_completed in_progress", 150),
@@ -50,6 +53,7 @@ const EVENTS: [(&str, usize); 54] = [
     ("branch_taken add_steps", 30),
     ("branch_taken fail", 8),
     ("user_reviewed review_requested", 80),
+    ("user_reviewed result submitted", 10),
     ("user_reviewed approve", 20),
     ("user_reviewed modify", 20),
     ("user_reviewed skip", 15),
@@ -64,6 +68,7 @@ const EVENTS: [(&str, usize); 54] = [
     ("plan_resumed late_result", 15),
     ("plan_resumed progress", 3),
     ("plan_resumed person", 20),
+    ("plan_resumed review", 3),
     ("plan_completed", 40),
     ("plan_failed by branch", 8),
     ("plan_failed rejected", 8),
@@ -113,6 +118,12 @@ fn label(event: &Event) -> String {
             PlanFailure::Abandoned(_) => "abandoned",
         },
         Event::PlanStatusChanged { from, .. } => from.as_str(),
+        Event::UserReviewed {
+            action: ReviewAction::Requested {
+                result: Some(_), ..
+            },
+            ..
+        } => "result submitted",
         Event::PlanModified { .. }
         | Event::StepProgressed { .. }
         | Event::FeedbackDelivered { .. }
@@ -141,11 +152,11 @@ fn is_decision_code(code: Code) -> bool {
         | Code::ClaimSuperseded
         | Code::DependenciesOpen
         | Code::FeedbackRequired
+        | Code::Forbidden
         | Code::LimitExceeded => true,
         Code::InvalidCondition => Condition::parse("confidence >=").is_err(),
         Code::PlanNotFound
         | Code::Unauthorized
-        | Code::Forbidden
         | Code::RateLimited
         | Code::Conflict
         | Code::Unavailable

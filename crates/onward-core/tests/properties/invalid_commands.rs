@@ -8,13 +8,13 @@ use onward_core::apply::Plan;
 use onward_core::branch::Action;
 use onward_core::command::{
     AbandonPlan, ActionSpec, BranchSpec, DecideReview, HandleStalls, KeepLateResult, LogSkill,
-    Modification, ModifyPlan, ReportProgress, RequestReview, ResumeSession, SkillPhase, StartNext,
-    StepRef, StepSpec, SubmitResult,
+    Modification, ModifyPlan, ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase,
+    StartNext, StepRef, StepSpec, SubmitResult,
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, SessionId, StepId};
 use onward_core::policy::{MAX_DEPENDENCIES, OnStall};
-use onward_core::step::{StepResult, StepType};
+use onward_core::step::{Evidence, EvidenceKind, Gates, ReviewScope, StepResult, StepType};
 use onward_core::{Code, Command, Step};
 use serde_json::json;
 
@@ -58,6 +58,7 @@ pub(crate) fn command(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -
             result: Arc::new(result(rng)),
             token: rng.one_in(2).then(|| any_token(state, rng)),
             fresh_token: any_token(state, rng),
+            review: state.ids().review(),
             session: Some(SessionId::new(text(rng))),
         }),
         3 => Command::ReportProgress(ReportProgress {
@@ -77,12 +78,15 @@ pub(crate) fn command(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -
             review: state.ids().review(),
             summary: text(rng),
             questions: vec![text(rng); rng.pick(&[0, 1, 51]).copied().unwrap_or(0)],
+            scope: rng.pick(&ReviewScope::ALL).copied().unwrap_or_default(),
             token: rng.one_in(2).then(|| any_token(state, rng)),
             session: None,
         }),
         5 => Command::DecideReview(DecideReview {
             step,
             decision: rng.pick(&Decision::ALL).copied().unwrap_or(Decision::Skip),
+            review: rng.one_in(2).then(|| state.ids().review()),
+            reviewer: Reviewer::Person,
             feedback: rng.one_in(2).then(|| text(rng)),
             token: None,
             session: None,
@@ -129,9 +133,19 @@ fn record(state: &mut WalkState, rng: &mut Rng<'_>, step: StepId) -> Command {
 }
 
 fn modification(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -> Modification {
-    let total = state.plan.head().counts.total();
+    let total = state.plan.head().counts.last_order();
     let step = any_step(state, rng);
-    match rng.below(9) {
+    match rng.below(10) {
+        9 => Modification::RedoStep {
+            step,
+            reason: text(rng),
+            cascade: false,
+            ids: if hostile && rng.one_in(3) {
+                vec![any_step(state, rng)]
+            } else {
+                (0..rng.below(2)).map(|_| state.ids().step()).collect()
+            },
+        },
         0 => Modification::RemoveStep { step },
         1 => Modification::FailStep {
             step,
@@ -213,6 +227,19 @@ fn spec(state: &mut WalkState, rng: &mut Rng<'_>, total: u32, hostile: bool) -> 
     if rng.one_in(5) {
         spec.max_attempts = rng.pick(&[0, 1, 100, 101, u32::MAX]).copied();
     }
+    if rng.one_in(5) {
+        let schemas = [
+            json!({ "$ref": "#" }),
+            json!([]),
+            json!({ "type": "moon" }),
+            json!({ "pattern": "(" }),
+        ];
+        spec.gates = Some(Arc::new(Gates {
+            result_schema: rng.pick(&schemas).cloned().map(Into::into),
+            acceptance_criteria: vec![text(rng); rng.pick(&[0, 1, 2, 21]).copied().unwrap_or(0)],
+            review_by: None,
+        }));
+    }
     spec
 }
 
@@ -233,6 +260,16 @@ fn result(rng: &mut Rng<'_>) -> StepResult {
         confidence: rng.one_in(2).then(|| rng.pick(&NUMBERS).copied()).flatten(),
         report: rng.one_in(8).then(|| json!(17)).map(Into::into),
         formatting_notes: rng.one_in(8).then(|| text(rng)),
+        evidence: if rng.one_in(8) {
+            vec![Evidence {
+                criterion: text(rng),
+                kind: EvidenceKind::Note,
+                value: text(rng),
+                outcome: text(rng),
+            }]
+        } else {
+            Vec::new()
+        },
         ..StepResult::from_summary(text(rng))
     }
 }
@@ -289,6 +326,9 @@ pub(crate) fn reuses_step_ids(plan: &Plan, command: &Command) -> bool {
         return false;
     };
     let specs = match &modify.modification {
+        Modification::RedoStep { ids, .. } => {
+            return ids.iter().any(|id| plan.step(*id).is_some());
+        }
         Modification::AddSteps { steps, .. }
         | Modification::AddBranch {
             branch:
@@ -301,6 +341,7 @@ pub(crate) fn reuses_step_ids(plan: &Plan, command: &Command) -> bool {
         | Modification::RemoveStep { .. }
         | Modification::ReorderSteps { .. }
         | Modification::UpdateInstructions { .. }
+        | Modification::RenameStep { .. }
         | Modification::FailStep { .. }
         | Modification::RequeueStep { .. } => return false,
     };

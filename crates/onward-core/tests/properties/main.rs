@@ -29,6 +29,7 @@ mod detectors;
 mod ids;
 mod invalid_commands;
 mod plans;
+mod redo;
 mod replay;
 mod rng;
 mod robustness;

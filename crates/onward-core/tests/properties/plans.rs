@@ -1,12 +1,14 @@
 //! Generates valid plans: steps with forward or backward dependencies, thresholds, few attempts,
 //! and branches with every action. Invalid ones are in `dependencies.rs` and `invalid_commands.rs`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
 use onward_core::id::{PlanId, SessionId};
 use onward_core::policy::OnStall;
-use onward_core::step::StepType;
+use onward_core::step::{Gates, ReviewBy, StepType};
+use serde_json::json;
 
 use crate::ids::IdSource;
 use crate::rng::Rng;
@@ -53,7 +55,27 @@ pub(crate) fn spec(ids: &mut IdSource, rng: &mut Rng<'_>) -> StepSpec {
     spec.stall_threshold = rng.pick(&thresholds).copied().flatten().map(millis);
     let attempts = [None, Some(1), Some(2), Some(5)];
     spec.max_attempts = rng.pick(&attempts).copied().flatten();
+    if rng.one_in(6) {
+        spec.gates = Some(Arc::new(gates(rng)));
+    }
     spec
+}
+
+fn gates(rng: &mut Rng<'_>) -> Gates {
+    let schema = json!({ "type": "object", "required": ["n"] });
+    let criteria = ["The tests pass.", "The text is short."];
+    Gates {
+        result_schema: rng.one_in(2).then(|| schema.into()),
+        acceptance_criteria: criteria
+            .iter()
+            .take(rng.below(3))
+            .map(|text| (*text).to_owned())
+            .collect(),
+        review_by: rng
+            .pick(&[None, Some(ReviewBy::Person), Some(ReviewBy::OtherSession)])
+            .copied()
+            .flatten(),
+    }
 }
 
 /// Up to three of the `count` orders from `first`, often none, possibly with duplicates.

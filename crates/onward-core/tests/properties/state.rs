@@ -22,7 +22,7 @@ pub(crate) struct WalkState {
     pub(crate) audit_trail: Vec<(Event, Timestamp)>,
     /// All claim tokens.
     pub(crate) tokens: Vec<(StepId, ClaimToken)>,
-    /// All accepted results.
+    /// All results that completed their step.
     pub(crate) accepted: Vec<SubmitResult>,
     clock: Timestamp,
     ids: IdSource,
@@ -86,8 +86,9 @@ impl WalkState {
     }
 
     pub(crate) fn record(&mut self, command: &Command, events: &[Event], at: Timestamp) {
+        let completes = |event: &Event| matches!(event, Event::StepCompleted { .. });
         if let Command::SubmitResult(submit) = command
-            && !events.is_empty()
+            && events.iter().any(completes)
         {
             self.accepted.push(submit.clone());
         }

@@ -2,8 +2,10 @@
 //! and steps.
 
 use onward_core::event::Event;
+use onward_core::plan::PlanState;
 use onward_core::progress::Counts;
-use onward_core::{PlanStatus as P, StepStatus as S, derive_plan_status};
+use onward_core::step::{ReviewScope, StepState};
+use onward_core::{PlanStatus as P, Step, StepId, StepStatus as S, derive_plan_status};
 use proptest::prelude::*;
 
 use crate::walk::{cases, walks};
@@ -100,8 +102,12 @@ proptest! {
             round.each_event(|_, event, after| {
                 let statuses: Vec<S> = after.steps().iter().map(|step| step.status()).collect();
                 let counts = after.head().counts;
+                let active = after.steps().iter().filter(|step| step.superseded_by.is_none());
+                let active: Vec<S> = active.map(|step| step.status()).collect();
+                prop_assert_eq!(usize::try_from(counts.total()), Ok(active.len()));
+                prop_assert_eq!(usize::try_from(counts.last_order()), Ok(statuses.len()));
                 for status in S::ALL {
-                    let counted = statuses.iter().filter(|is| **is == status).count();
+                    let counted = active.iter().filter(|is| **is == status).count();
                     prop_assert_eq!(
                         usize::try_from(counts.get(status)), Ok(counted),
                         "{} after {:?}", status, event
@@ -127,10 +133,24 @@ proptest! {
             if is == P::Planning {
                 prop_assert!(statuses.iter().all(|status| *status == S::Pending));
             }
-            let awaiting = statuses.iter().filter(|status| **status == S::AwaitingInput).count();
-            prop_assert!(awaiting <= 1, "{} steps await input", awaiting);
-            if !is.is_terminal() {
-                prop_assert_eq!(is == P::AwaitingReview, awaiting == 1);
+            let stops = |step: &Step| matches!(
+                &step.state,
+                StepState::AwaitingInput { review, .. } if review.scope == ReviewScope::Plan
+            );
+            let mut stopping: Vec<StepId> = round
+                .after()
+                .steps()
+                .iter()
+                .filter(|step| stops(step))
+                .map(Step::id)
+                .collect();
+            if let PlanState::AwaitingReview { reviews } = &round.after().head().state {
+                let mut listed: Vec<StepId> = reviews.iter().map(|review| review.step).collect();
+                listed.sort();
+                stopping.sort();
+                prop_assert_eq!(listed, stopping);
+            } else if !is.is_terminal() {
+                prop_assert_eq!(stopping, Vec::new());
             }
             Ok(())
         })?;

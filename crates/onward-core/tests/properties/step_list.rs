@@ -76,6 +76,10 @@ proptest! {
     fn dependencies_and_branches_stay_with_their_steps(walk in walks()) {
         walk.run(|round| {
             round.each_event(|before, event, after| {
+                // `redo.rs` checks the references after this change.
+                if let Event::PlanModified { change: Change::StepRedone { .. }, .. } = event {
+                    return Ok(());
+                }
                 for step in after.steps() {
                     let Some(was) = before.step(step.id()) else { continue };
                     prop_assert_eq!(&was.spec.depends_on, &step.spec.depends_on);
@@ -136,6 +140,17 @@ proptest! {
                         let left: Vec<StepId> =
                             ids(before).into_iter().filter(|id| id != step).collect();
                         prop_assert_eq!(ids(after), left);
+                        Ok(())
+                    }
+                    Event::PlanModified { change: Change::StepRedone { successors, .. }, .. } => {
+                        let mut expected = Vec::new();
+                        for id in ids(before) {
+                            expected.push(id);
+                            let next = successors.iter();
+                            let next = next.filter(|next| next.step.supersedes == Some(id));
+                            expected.extend(next.map(|next| next.step.id));
+                        }
+                        prop_assert_eq!(ids(after), expected);
                         Ok(())
                     }
                     Event::PlanModified { change: Change::StepsReordered { steps }, .. } => {

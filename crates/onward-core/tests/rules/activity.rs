@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use onward_core::command::ReportProgress;
 use onward_core::event::ProgressSource;
+use onward_core::id::SessionId;
 use onward_core::{Code, Command, DEFAULT_STALL_THRESHOLD, Event, PlanStatus};
 
 use crate::harness::{Harness, MINUTE, create_plan, decision, id};
@@ -54,11 +55,20 @@ fn other_activity_is_recorded_at_intervals() {
         let mut command = create_plan(1);
         command.stall_threshold = Some(threshold);
         let mut harness = Harness::new(command).started();
-        for (source, interval) in [
-            (ProgressSource::Written, written),
-            (ProgressSource::Seen, seen),
+        for (source, session, interval) in [
+            (ProgressSource::Written, None, written),
+            // The first event of a session makes the step a monitored one.
+            (
+                ProgressSource::Seen,
+                Some("one"),
+                (threshold / 16).max(millis(1)),
+            ),
+            (ProgressSource::Seen, Some("one"), seen),
         ] {
-            let command = harness.report_activity(1, source, None);
+            let mut command = harness.report_activity(1, source, None);
+            if let Command::ReportProgress(report) = &mut command {
+                report.session = session.map(SessionId::new);
+            }
             harness.advance(interval - millis(1));
             assert!(harness.run(&command).is_empty());
             harness.advance(millis(1));
@@ -66,6 +76,26 @@ fn other_activity_is_recorded_at_intervals() {
             assert!(harness.run(&command).is_empty());
         }
     }
+}
+
+#[test]
+fn a_monitored_step_stalls_after_the_threshold_since_any_event() {
+    let mut harness = Harness::with_steps(1).started();
+    let mut seen = harness.report_activity(1, ProgressSource::Seen, None);
+    if let Command::ReportProgress(report) = &mut seen {
+        report.session = Some(SessionId::new("one"));
+    }
+    harness.advance(2 * MINUTE);
+    assert_eq!(harness.run(&seen), ["step_progressed"]);
+    harness.advance(7 * MINUTE);
+    // Not recorded: less than a quarter of the threshold has passed.
+    assert!(harness.run(&seen).is_empty());
+    harness.advance(30 * MINUTE);
+    assert!(harness.plan.stalls(harness.now, None).is_empty());
+    // A caller's own threshold applies to the recorded activity.
+    assert_eq!(harness.plan.stalls(harness.now, Some(36 * MINUTE)).len(), 1);
+    harness.advance(MINUTE);
+    assert_eq!(harness.plan.stalls(harness.now, None).len(), 1);
 }
 
 #[test]

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use onward_core::command::{
     AbandonPlan, ActionSpec, BranchSpec, CreatePlan, DecideReview, HandleStalls, Modification,
-    ModifyPlan, ReportProgress, RequestReview, ResumeSession, StartNext, StepSpec, SubmitResult,
+    ModifyPlan, ReportProgress, RequestReview, ResumeSession, Reviewer, StartNext, StepSpec,
+    SubmitResult,
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, PlanId, ReviewId, SessionId, StepId};
-use onward_core::step::{Claim, StepResult};
+use onward_core::step::{Claim, ReviewScope, StepResult};
 use onward_core::{
     Code, Command, Event, Plan, PlanStatus, Refusal, StepStatus, StepType, Timestamp, decide,
 };
@@ -169,6 +170,7 @@ impl Harness {
             result: Arc::clone(result),
             token: token.cloned(),
             fresh_token: ClaimToken::new(format!("fresh token {step}")),
+            review: ReviewId::from_u128(u128::from(step) + 100),
             session: None,
         })
     }
@@ -199,9 +201,21 @@ impl Harness {
             review: ReviewId::from_u128(u128::from(step)),
             summary: format!("summary of step {step}"),
             questions: vec!["test question".to_owned()],
+            scope: ReviewScope::Plan,
             token: token.cloned(),
             session: None,
         })
+    }
+
+    /// A review request of scope `step`.
+    pub(crate) fn request_step_review(&self, step: u32, token: Option<&ClaimToken>) -> Command {
+        match self.request_review(step, token) {
+            Command::RequestReview(request) => Command::RequestReview(RequestReview {
+                scope: ReviewScope::Step,
+                ..request
+            }),
+            other => other,
+        }
     }
 
     pub(crate) fn status(&self) -> PlanStatus {
@@ -269,6 +283,8 @@ pub(crate) fn decision(step: u32, decision: Decision, feedback: Option<&str>) ->
     Command::DecideReview(DecideReview {
         step: id(step),
         decision,
+        review: None,
+        reviewer: Reviewer::Person,
         feedback: feedback.map(str::to_owned),
         token: None,
         session: None,

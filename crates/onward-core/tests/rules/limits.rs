@@ -132,6 +132,7 @@ fn limits_the_questions_of_a_review() {
             review: ReviewId::from_u128(1),
             summary: "test summary".to_owned(),
             questions: vec!["test question".to_owned(); questions],
+            scope: onward_core::step::ReviewScope::Plan,
             token: None,
             session: None,
         });

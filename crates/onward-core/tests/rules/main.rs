@@ -8,17 +8,21 @@
 )]
 
 mod activity;
+mod attention;
 mod audit_trail;
 mod branches;
 mod claims;
 mod creation;
 mod dependencies;
+mod gates;
 mod harness;
 mod limits;
 mod modification;
 mod progress;
+mod redo;
 mod rejections;
 mod resume;
+mod review_scope;
 mod reviews;
 mod roles;
 mod skills;

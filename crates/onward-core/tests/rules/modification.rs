@@ -63,6 +63,12 @@ fn only_a_planning_or_executing_plan_can_be_modified() {
             update_instructions(2),
             fail(2),
             modify(Modification::RequeueStep { step: id(1) }),
+            modify(Modification::RedoStep {
+                step: id(1),
+                reason: "test reason".to_owned(),
+                cascade: false,
+                ids: vec![id(9)],
+            }),
             modify(Modification::AddBranch {
                 branch: branch(1, 2, "true", ActionSpec::Continue),
             }),

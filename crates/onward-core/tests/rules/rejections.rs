@@ -67,6 +67,7 @@ fn rejects_an_invalid_result_with_all_invalid_fields() {
         confidence: Some(1.5),
         report: Some(json!({ "log": "x".repeat(1024 * 1024) }).into()),
         formatting_notes: None,
+        evidence: Vec::new(),
     };
     let command = harness.submit_result(1, None, &Arc::new(result));
     let refusal = harness.expect_rejection(&command);

@@ -141,6 +141,7 @@ fn creations_reports_review_requests_and_results_update_the_last_session() {
                 result: result("done"),
                 token: None,
                 fresh_token: onward_core::id::ClaimToken::new("fresh"),
+                review: onward_core::id::ReviewId::from_u128(7_000),
                 session: Some(session("ada")),
             })
         },

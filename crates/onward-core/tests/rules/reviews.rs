@@ -12,6 +12,7 @@ fn a_review_request_requires_a_step_in_progress_and_an_executing_plan() {
     let mut planning = Harness::with_steps(1);
     let mut stalled = Harness::with_steps(1).stalled();
     let mut in_review = Harness::with_steps(2).in_review();
+    // Step 2 is pending.
     let other = in_review.request_review(2, None);
     let command = planning.request_review(1, None);
     assert_eq!(planning.rejection_code(&command), Code::IllegalTransition);

@@ -140,6 +140,9 @@ fn every_event_has_a_stable_name_and_action() {
         summary: "?".to_owned(),
         questions: vec![],
         session: None,
+        scope: onward_core::step::ReviewScope::Plan,
+        by: None,
+        result: None,
     };
     let events = [
         (
@@ -167,6 +170,14 @@ fn every_event_has_a_stable_name_and_action() {
             "plan_modified update_step_instructions",
         ),
         (
+            modified(Change::StepRenamed {
+                step,
+                title: String::new(),
+                instructions: String::new(),
+            }),
+            "plan_modified rename_step",
+        ),
+        (
             modified(Change::StepFailed { step }),
             "plan_modified fail_step",
         ),
@@ -177,6 +188,14 @@ fn every_event_has_a_stable_name_and_action() {
         (
             modified(Change::BranchAdded { branch: new_branch }),
             "plan_modified add_branch",
+        ),
+        (
+            modified(Change::StepRedone {
+                step,
+                reason: String::new(),
+                successors: Arc::new([]),
+            }),
+            "plan_modified redo_step",
         ),
         (Event::StepStarted { step, claim }, "step_started"),
         (
@@ -302,6 +321,12 @@ fn every_event_has_a_stable_name_and_action() {
             },
             "plan_resumed person",
         ),
+        (
+            Event::PlanResumed {
+                by: ResumedBy::Review,
+            },
+            "plan_resumed review",
+        ),
         (Event::PlanCompleted, "plan_completed"),
         (
             Event::PlanFailed {
@@ -424,6 +449,7 @@ fn a_late_review_request_keeps_its_questions() {
         review: ReviewId::from_u128(1),
         summary: "test summary".to_owned(),
         questions: vec!["test question".to_owned()],
+        scope: onward_core::step::ReviewScope::Plan,
         token: None,
         session: None,
     });

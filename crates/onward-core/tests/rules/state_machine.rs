@@ -19,18 +19,24 @@ use crate::harness::{Harness, MINUTE, abandon, branch, decision, id, modify, spe
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/state-machine.md");
 
 /// All legal plan transitions.
-const PLAN_TRANSITIONS: [(PlanStatus, PlanCause, PlanStatus); 13] = {
+const PLAN_TRANSITIONS: [(PlanStatus, PlanCause, PlanStatus); 19] = {
     use PlanCause as C;
     use PlanStatus as S;
     [
         (S::Planning, C::Begin, S::Executing),
         (S::Planning, C::Abandon, S::Failed),
         (S::Executing, C::RequestReview, S::AwaitingReview),
+        (S::Executing, C::RequestStepReview, S::Executing),
+        (S::Executing, C::DecideOne, S::Executing),
+        (S::Executing, C::Reject, S::Failed),
         (S::Executing, C::Stall, S::Stalled),
         (S::Executing, C::Finish, S::Completed),
         (S::Executing, C::BranchFail, S::Failed),
         (S::Executing, C::Abandon, S::Failed),
+        (S::AwaitingReview, C::RequestReview, S::AwaitingReview),
+        (S::AwaitingReview, C::RequestStepReview, S::AwaitingReview),
         (S::AwaitingReview, C::Decide, S::Executing),
+        (S::AwaitingReview, C::DecideOne, S::AwaitingReview),
         (S::AwaitingReview, C::Reject, S::Failed),
         (S::AwaitingReview, C::BranchFail, S::Failed),
         (S::AwaitingReview, C::Abandon, S::Failed),
@@ -129,7 +135,11 @@ fn scenario(plan: PlanStatus, step: StepStatus) -> Option<Harness> {
         }
         StepStatus::InProgress => {}
         StepStatus::AwaitingInput => drop({
-            let command = harness.request_review(1, None);
+            let command = if plan == PlanStatus::AwaitingReview {
+                harness.request_review(1, None)
+            } else {
+                harness.request_step_review(1, None)
+            };
             harness.run(&command)
         }),
         StepStatus::Completed => drop({
@@ -151,7 +161,7 @@ fn scenario(plan: PlanStatus, step: StepStatus) -> Option<Harness> {
             let command = harness.request_review(2, None);
             harness.run(&command);
         }
-        PlanStatus::Stalled if step != StepStatus::AwaitingInput => drop(harness.run(&sweep())),
+        PlanStatus::Stalled => drop(harness.run(&sweep())),
         PlanStatus::Failed => drop(harness.run(&abandon())),
         PlanStatus::Completed if step.is_terminal() => {
             for other in [2, 3] {
@@ -162,7 +172,6 @@ fn scenario(plan: PlanStatus, step: StepStatus) -> Option<Harness> {
         PlanStatus::Planning
         | PlanStatus::Executing
         | PlanStatus::AwaitingReview
-        | PlanStatus::Stalled
         | PlanStatus::Completed => {}
     }
     let reached =
@@ -208,7 +217,7 @@ const USER_COMMANDS: [Column; 6] = [
     ("abandon", |_| abandon()),
 ];
 
-const MODIFICATIONS: [Column; 7] = [
+const MODIFICATIONS: [Column; 8] = [
     ("`add_steps`", |_| {
         modify(Modification::AddSteps {
             steps: vec![spec(9)],
@@ -242,6 +251,14 @@ const MODIFICATIONS: [Column; 7] = [
     ("`add_branch`", |_| {
         modify(Modification::AddBranch {
             branch: branch(1, 1, "true", ActionSpec::Continue),
+        })
+    }),
+    ("`redo_step`", |_| {
+        modify(Modification::RedoStep {
+            step: id(1),
+            reason: "wrong source".to_owned(),
+            cascade: false,
+            ids: vec![id(9)],
         })
     }),
 ];
@@ -355,7 +372,8 @@ const fn plan_meaning(status: PlanStatus) -> &'static str {
         PlanStatus::Planning => "No step has been claimed.",
         PlanStatus::Executing => "At least one step has been claimed or has ended.",
         PlanStatus::AwaitingReview => {
-            "A step awaits a review decision. `get_next_step` assigns no step."
+            "A review of scope `plan` is pending. `get_next_step` assigns no step. A review of scope \
+             `step` does not change the status of the plan."
         }
         PlanStatus::Stalled => {
             "The sweep found a stalled step. The plan resumes with the next claim, result or \
@@ -374,7 +392,10 @@ const fn step_meaning(status: StepStatus) -> &'static str {
             "Not claimed. It can be claimed when all its dependencies are terminal."
         }
         StepStatus::InProgress => "Claimed by an agent. Only this status can stall.",
-        StepStatus::AwaitingInput => "Awaiting review.",
+        StepStatus::AwaitingInput => {
+            "Awaiting review: an agent requested it, or the step's gates require a review of the \
+             submitted result."
+        }
         StepStatus::Completed => "It has a result. Terminal.",
         StepStatus::Skipped => "Skipped by a branch or by a reviewer. Terminal.",
         StepStatus::Failed => {
@@ -434,15 +455,28 @@ fn document() -> String {
          ## Commands\n\n\
          Each cell lists the events that the command emits, in order. Italics are the error code \
          of a rejected command. A dot (·) is an accepted command that changes nothing.\n\n\
+         A submitted result must meet the gates of its step. With the gate `reviewRequired`, an \
+         accepted result emits `user_reviewed` (`review_requested`, scope `step`) instead of \
+         `step_completed`.\n\n\
          The plan has three steps, and the commands address step 1. Step 2 is in progress, or \
          awaiting review if the plan is `awaiting_review` and step 1 is not under review. Step 3 \
-         is pending. In a `planning` plan all steps are pending; in a `completed` plan all steps \
+         is pending. If step 1 is under review, the review has the scope `plan` in an \
+         `awaiting_review` plan, and the scope `step` in any other. In a `planning` plan all steps are pending; in a `completed` plan all steps \
          are terminal.\n\n\
          ### Agents\n\n{agents}\n\
          ### Users\n\n\
          Review decisions (`submit_user_decision`), and resuming or abandoning the plan.\n\n{users}\n\
          ### Modifications\n\n\
          The actions of `modify_plan`.\n\n{modifications}\n\
+         `redo_step` does not change the status of the step. The step is superseded by a new pending \
+         step directly after it, with the same instructions and the reason. Pending steps and \
+         branches that referred to it refer to the new step. With `cascade`, the completed steps \
+         that depend on it are superseded too. Superseded steps count neither for the progress nor \
+         for the status of the plan.\n\n\
+         A plan that has ended cannot be modified. `create_research_plan` with `fromPlanId` and \
+         `fromStepOrder` forks it: in the new plan, the completed steps before that step are \
+         completed with the same results. Skipped steps before it and superseded steps are not \
+         copied. All other steps are pending.\n\n\
          ### Stalled steps\n\n\
          The outcome after every step in progress has exceeded its stall threshold, for an agent \
          that takes over a stalled step and for the sweep with each stall policy.\n\n{stalls}"

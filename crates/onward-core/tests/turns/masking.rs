@@ -9,7 +9,7 @@ fn is_same(mut harness: Harness, first: &str, second: &str) -> bool {
     harness.idle_halves(&shell("check", second)) == Some(2)
 }
 
-const PAIRS: [(&str, &str, &str); 14] = [
+const PAIRS: [(&str, &str, &str); 16] = [
     (
         "clock",
         "Tue Nov  4 11:00:00 UTC 2025",
@@ -68,6 +68,16 @@ const PAIRS: [(&str, &str, &str); 14] = [
         "job 0b7d8a11-93c4-4f5e-8d2a-1c2b3a4d5e6f is queued",
     ),
     (
+        "named duration",
+        "{\"status\": \"degraded\", \"uptime_s\": 7}",
+        "{\"status\": \"degraded\", \"uptime_s\": 12}",
+    ),
+    (
+        "named duration in camel case",
+        "done elapsedMs=350",
+        "done elapsedMs=1200",
+    ),
+    (
         "temporary path",
         "writing to /tmp/tmpab3f9x/out/report.xml",
         "writing to /tmp/tmpq81k2z/out/report.xml",
@@ -116,6 +126,8 @@ fn does_not_mask_meaningful_parts() {
             "see /tmp/report/beta.xml",
         ),
         ("a word of hexadecimal letters", "the facade", "the decade"),
+        ("a name with a similar ending", "pages: 3", "pages: 4"),
+        ("a share", "usage: 45", "usage: 46"),
         ("a unit without a number", "in seconds", "in minutes"),
     ] {
         assert!(!is_same(Harness::default(), first, second), "{case}");

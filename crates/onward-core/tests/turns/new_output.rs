@@ -140,6 +140,49 @@ fn errors_that_differ_only_in_the_echoed_input_are_equal() {
 }
 
 #[test]
+fn errors_with_the_same_cause_are_equal() {
+    let attempts = [
+        (
+            "apt-get install x",
+            "E: Could not open lock file: Permission denied",
+        ),
+        ("sudo apt-get install x", "sudo: a password is required"),
+        ("su -c 'apt install x'", "su: Authentication failure"),
+        ("doas apt install x", "doas: Operation not permitted"),
+    ];
+    let mut harness = Harness::default();
+    for (at, (command, error)) in attempts.into_iter().enumerate() {
+        let call = shell(command, error).failed();
+        let idle = harness.idle_halves(&call);
+        assert_eq!(idle.is_none(), at == 0, "{command}");
+    }
+}
+
+#[test]
+fn an_error_of_which_most_lines_are_known_is_not_new() {
+    let known = "gyp ERR! find Python Python is not set from command line or configuration\n\
+                 gyp ERR! stack Error: not found: make\ngyp ERR! not ok";
+    let mut harness = Harness::default();
+    assert!(harness.progress(&shell("npm ci", known).failed()).is_some());
+    let framed = shell("yarn install", &format!("error: Command failed.\n{known}")).failed();
+    assert!(harness.idle_halves(&framed).is_some());
+}
+
+#[test]
+fn a_failed_check_of_something_else_counts_half() {
+    let lint = |file: &str, line: u32| {
+        let found = format!(
+            "{file}\n  {line}:3  error  Unexpected any  no-explicit-any\n\n✖ {line} problems"
+        );
+        shell(&format!("eslint {file}"), &found).failed()
+    };
+    let mut harness = Harness::default();
+    assert!(harness.progress(&lint("src/ada.ts", 77)).is_some());
+    assert_eq!(harness.idle_halves(&lint("src/bob.ts", 38)), Some(1));
+    assert_eq!(harness.idle_halves(&lint("src/bob.ts", 38)), Some(2));
+}
+
+#[test]
 fn short_answers_to_new_questions_are_progress() {
     let commands =
         || (0..20).map(|nth| shell(&format!("wc -l file{nth}"), &format!("{}", 7 * nth + 100)));

@@ -140,12 +140,14 @@ async fn sweep(engine: &Engine) -> Duration {
 const NEVER: i64 = 200_000_000_000_000;
 
 fn plan_columns(id: &str) -> String {
-    format!("'local', {id}, 'Filler', 'None', 'mark', 'executing', 0, {STEPS}, 0, 0, 0, 0, 1, 1, 1")
+    format!(
+        "'local', {id}, 'Filler', 'None', 'mark', 'executing', 0, {STEPS}, 0, 0, 0, 0, 1, 1, 1, 1, 1, 'a'"
+    )
 }
 
 const PLAN: &str = "INSERT INTO plans (tenant_id, plan_id, name, research_question, on_stall, \
     status, pending, in_progress, awaiting_input, completed, skipped, failed, seq, created_at, \
-    updated_at)";
+    updated_at, acted_at, worked_at, created_by)";
 const STEP: &str = "INSERT INTO steps (tenant_id, step_id, plan_id, step_order, step_type, \
     instructions, depends_on, max_attempts, status, attempt, claim_token, started_at, undelivered, \
     superseded, updated_at, open_dependencies, stalls_at)";

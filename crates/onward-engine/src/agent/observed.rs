@@ -1,7 +1,7 @@
 //! Data that hooks report: the source of an event, and the steps and calls of an agent.
 
-use onward_core::PlanId;
 use onward_core::turn::{Call, JudgedStep};
+use onward_core::{PlanId, secret};
 use onward_store::SeenClaim;
 use serde_json::Value;
 
@@ -10,6 +10,10 @@ use crate::sanitize;
 
 /// Maximum length of an id. Agents may send arbitrary values.
 const MAX_ID_CHARS: usize = 200;
+/// Maximum length of the stored beginning of a prompt.
+const MAX_PROMPT_CHARS: usize = 200;
+/// Maximum length of the stored beginning of a subagent's answer.
+const MAX_ANSWER_CHARS: usize = 200;
 
 /// The session, agent and turn that a hook event belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,10 +24,19 @@ pub struct HookSource {
     pub agent: String,
     /// The working directory.
     pub directory: Option<String>,
+    /// The project that the directory belongs to, if it is not the directory itself.
+    pub project: Option<String>,
     /// The subagent; empty for the main agent.
     pub subagent: String,
     /// The agent's own id of the turn, if it has one.
     pub turn: Option<String>,
+    /// The session that started this session as a subagent, if subagents are separate sessions.
+    pub parent: Option<String>,
+    /// The user's prompt, if the event is one. Only its beginning is stored, without secrets.
+    pub prompt: Option<String>,
+    /// The answer of a subagent, if the event is its end. Only its beginning is stored, without
+    /// secrets.
+    pub answer: Option<String>,
 }
 
 /// Fingerprint of the external state (the working tree), if it was taken.
@@ -81,6 +94,16 @@ pub struct ObservedCall {
 }
 
 impl HookSource {
+    /// Whether the event belongs to a subagent.
+    pub fn is_subagent(&self) -> bool {
+        !self.subagent.is_empty() || self.parent.is_some()
+    }
+
+    /// The project, or the directory if it is not known.
+    pub(super) fn project(&self) -> Option<&str> {
+        self.project.as_deref().or(self.directory.as_deref())
+    }
+
     /// Makes the texts storable.
     pub(crate) fn sanitized(mut self) -> Result<Self, Error> {
         for text in [&mut self.session, &mut self.agent, &mut self.subagent] {
@@ -88,8 +111,18 @@ impl HookSource {
             truncate_id(text);
         }
         sanitize::optional_text(&mut self.directory);
+        sanitize::optional_text(&mut self.project);
         sanitize::optional_text(&mut self.turn);
         self.turn.iter_mut().for_each(truncate_id);
+        sanitize::optional_text(&mut self.parent);
+        self.prompt = self
+            .prompt
+            .map(|prompt| secret::preview(&prompt, MAX_PROMPT_CHARS));
+        sanitize::optional_text(&mut self.prompt);
+        self.answer = self
+            .answer
+            .map(|answer| secret::preview(&answer, MAX_ANSWER_CHARS));
+        sanitize::optional_text(&mut self.answer);
         if self.session.is_empty() {
             Err(Error::invalid("session", "must not be empty"))
         } else {

@@ -8,25 +8,34 @@
 //! the proxy in `snapshot.rs`. This file contains the queries.
 
 mod admission;
+mod capture;
+mod primer;
 mod recorder;
 mod snapshot;
+mod stop;
 mod turns;
 
-use onward_core::Timestamp;
+use onward_core::call::{CallState, CallStatus};
 use onward_core::role::Permission;
-use onward_store::{CallRecord, Session, SessionLine, Sessions, ToolCalls, Turn, TurnStep};
+use onward_core::session::{SessionFacts, SessionStatus, SubagentFacts, SubagentStatus, TurnFacts};
+use onward_core::{PlanId, Timestamp};
+use onward_store::{CallRecord, Plans, Session, SessionLine, Sessions, ToolCalls, Turn, TurnStep};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, MATCHES, match_entry};
 
 pub use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport};
 pub use admission::Admission;
+pub use primer::{OpenPlan, ProjectState};
 pub use snapshot::SessionSnapshot;
-pub use turns::{SessionStart, StepMessages};
+pub use stop::HeldClaim;
+pub use turns::{BegunTurn, SessionStart, StepMessages};
 
 /// Maximum number of a session's calls in a response.
 const MAX_CALLS: u32 = 500;
+/// Maximum number of a session's subagents in a response.
+const MAX_SUBAGENTS: u32 = 100;
 
 /// A session with its turns and their steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +46,126 @@ pub struct SessionView {
     pub turns: Vec<(Turn, Vec<TurnStep>)>,
     /// The most recent calls, in request order.
     pub calls: Vec<CallRecord>,
+    /// The last turn of each subagent, in the order in which they began.
+    pub subagents: Vec<Turn>,
+}
+
+/// A subagent of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subagent<'a> {
+    /// Its last turn.
+    pub turn: &'a Turn,
+    /// Its status.
+    pub status: SubagentStatus,
+    /// Start of that status: of a stale subagent, its last event.
+    pub since: Timestamp,
+}
+
+/// A session in [`Error::Ambiguous`], with its directory.
+fn describe_match(session: &Session) -> String {
+    match_entry(&session.id, session.directory.as_deref())
+}
+
+/// The status of a session for people, and since when.
+pub fn status(line: &SessionLine, now: Timestamp) -> (SessionStatus, Timestamp) {
+    let mut facts = facts(&line.session, line.last_turn.as_ref(), &line.calls);
+    facts.stale_subagent_at = stale_subagent_at(&line.subagents, &line.calls, now);
+    facts.status(now)
+}
+
+/// The subagents of a session in a list, stale ones first.
+pub fn subagents(line: &SessionLine, now: Timestamp) -> Vec<Subagent<'_>> {
+    judged(&line.subagents, &line.calls, now)
+}
+
+impl SessionView {
+    /// The status of the session for people, and since when.
+    pub fn status(&self, now: Timestamp) -> (SessionStatus, Timestamp) {
+        let mut turns = self.turns.iter().map(|(turn, _)| turn);
+        let last = turns.rfind(|turn| turn.agent.is_empty());
+        let mut facts = facts(&self.session, last, &self.calls);
+        facts.stale_subagent_at = stale_subagent_at(&self.subagents, &self.calls, now);
+        facts.status(now)
+    }
+
+    /// The subagents, stale ones first.
+    pub fn subagents(&self, now: Timestamp) -> Vec<Subagent<'_>> {
+        judged(&self.subagents, &self.calls, now)
+    }
+}
+
+fn judged<'a>(turns: &'a [Turn], calls: &[CallRecord], now: Timestamp) -> Vec<Subagent<'a>> {
+    let subagents = turns.iter().map(|turn| {
+        let (status, since) = subagent_facts(turn, calls).status(now);
+        Subagent {
+            turn,
+            status,
+            since,
+        }
+    });
+    let mut subagents: Vec<Subagent<'_>> = subagents.collect();
+    subagents.sort_by_key(|subagent| subagent.status);
+    subagents
+}
+
+fn subagent_facts(turn: &Turn, calls: &[CallRecord]) -> SubagentFacts {
+    let mut own = calls.iter().filter(|call| call.key.agent == turn.agent);
+    SubagentFacts {
+        began_at: turn.began_at,
+        last_seen_at: turn.seen_at,
+        ended_at: turn.ended.map(|(at, _)| at),
+        has_open_call: own.any(|call| call.status().is_open()),
+    }
+}
+
+/// When a subagent became stale last.
+fn stale_subagent_at(turns: &[Turn], calls: &[CallRecord], now: Timestamp) -> Option<Timestamp> {
+    let stale_at = turns.iter().filter_map(|turn| {
+        let stale_at = subagent_facts(turn, calls).stale_at()?;
+        (now > stale_at).then_some(stale_at)
+    });
+    stale_at.max()
+}
+
+fn facts(session: &Session, turn: Option<&Turn>, calls: &[CallRecord]) -> SessionFacts {
+    let states = || calls.iter().map(|record| record.call.state);
+    let approvals = states().filter_map(|state| match state {
+        CallState::AwaitingApproval { requested_at, .. } => Some(requested_at),
+        CallState::Requested
+        | CallState::Running(_)
+        | CallState::Completed(_)
+        | CallState::Failed(_)
+        | CallState::Denied { .. }
+        | CallState::Cancelled { .. }
+        | CallState::Interrupted(_) => None,
+    });
+    let interruptions = states().filter_map(|state| match state {
+        CallState::Interrupted(interruption) => Some(interruption.interrupted_at),
+        CallState::Requested
+        | CallState::AwaitingApproval { .. }
+        | CallState::Running(_)
+        | CallState::Completed(_)
+        | CallState::Failed(_)
+        | CallState::Denied { .. }
+        | CallState::Cancelled { .. } => None,
+    });
+    SessionFacts {
+        last_seen_at: session.last_seen_at,
+        ended_at: session.ended_at,
+        turn: turn.map(|turn| TurnFacts {
+            began_at: turn.began_at,
+            progressed_at: turn.progressed_at,
+            ended: turn.ended,
+            escalation: turn.standing,
+        }),
+        approval_requested_at: approvals.min(),
+        interrupted_at: interruptions.max(),
+        stale_subagent_at: None,
+        has_running_call: calls
+            .iter()
+            .any(|record| record.status() == CallStatus::Running),
+        closes_tools: !session.switched_off,
+    }
 }
 
 impl Engine {
@@ -53,19 +182,54 @@ impl Engine {
         Ok(sessions.await?)
     }
 
+    /// The agents that reported sessions, each with its last activity.
+    pub async fn agents_seen(&self, caller: &Caller) -> Result<Vec<(String, Timestamp)>, Error> {
+        caller.allow(Permission::Read)?;
+        let agents = self.store.read(&caller.tenant, |tx| {
+            Box::pin(async { Sessions(tx).agents_seen().await })
+        });
+        Ok(agents.await?)
+    }
+
+    /// The open plan on which a session worked last, with its name.
+    pub async fn plan_of_session(
+        &self,
+        caller: &Caller,
+        session: &str,
+    ) -> Result<Option<(PlanId, String)>, Error> {
+        caller.allow(Permission::Read)?;
+        let session = session.to_owned();
+        let plan = self.store.read(&caller.tenant, move |tx| {
+            let session = session.clone();
+            Box::pin(async move {
+                let plans = Sessions(tx).plans_of_session(&session, 1).await?;
+                let Some(plan) = plans.first() else {
+                    return Ok(None);
+                };
+                let sheet = Plans(tx).sheet(*plan).await?;
+                Ok::<_, onward_store::Error>(sheet.map(|sheet| (*plan, sheet.brief.name)))
+            })
+        });
+        Ok(plan.await?)
+    }
+
     /// Finds a session by id or id prefix.
     pub async fn find_session(&self, caller: &Caller, id: &str) -> Result<Session, Error> {
         caller.allow(Permission::Read)?;
         let name = id.to_owned();
         let found = self.store.read(&caller.tenant, move |tx| {
             let name = name.clone();
-            Box::pin(async move { Sessions(tx).sessions_beginning(&name).await })
+            Box::pin(async move { Sessions(tx).sessions_beginning(&name, MATCHES).await })
         });
         let mut found = found.await?;
         // An exact match wins, even if it is also the prefix of another id.
         match found.iter().position(|session| session.id == id) {
             Some(exact) => Ok(found.swap_remove(exact)),
-            None if found.len() > 1 => Err(Error::Ambiguous(id.to_owned())),
+            None if found.len() > 1 => Err(Error::Ambiguous {
+                text: id.to_owned(),
+                kind: "sessions",
+                matches: found.iter().map(describe_match).collect(),
+            }),
             None => found.pop().ok_or_else(|| Error::NotFound {
                 kind: "session",
                 name: id.to_owned(),
@@ -93,10 +257,12 @@ impl Engine {
                 let calls = ToolCalls(tx)
                     .calls_of_session(&session.id, MAX_CALLS)
                     .await?;
+                let subagents = Sessions(tx).subagents(&session.id, MAX_SUBAGENTS).await?;
                 Ok::<_, onward_store::Error>(SessionView {
                     session,
                     turns: all,
                     calls,
+                    subagents,
                 })
             })
         });

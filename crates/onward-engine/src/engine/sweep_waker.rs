@@ -1,4 +1,5 @@
-//! Wakes the sweep of this process when a commit is due before the sweep's planned wake-up.
+//! Wakes the sweep of this process when a commit is due before the sweep's planned wake-up, and has
+//! the time of its last check.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -10,6 +11,7 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(crate) struct SweepWaker {
     planned: AtomicI64,
+    checked: AtomicI64,
     notify: Notify,
 }
 
@@ -17,6 +19,7 @@ impl Default for SweepWaker {
     fn default() -> Self {
         Self {
             planned: AtomicI64::new(i64::MIN),
+            checked: AtomicI64::new(i64::MIN),
             notify: Notify::new(),
         }
     }
@@ -33,6 +36,18 @@ impl SweepWaker {
             Due::Unchanged | Due::Never => {}
         }
     }
+
+    /// Records that the sweep of this process has looked for due plans and calls.
+    pub(crate) fn record_check(&self, at: Timestamp) {
+        self.checked.store(at.as_millis(), Ordering::Relaxed);
+    }
+
+    /// The last check; `None` if another process sweeps.
+    pub(crate) fn last_check(&self) -> Option<Timestamp> {
+        let at = self.checked.load(Ordering::Relaxed);
+        (at != i64::MIN).then(|| Timestamp::from_millis(at))
+    }
+
     /// Records the planned wake-up.
     pub(crate) fn plan(&self, at: Option<Timestamp>) {
         let planned = at.map_or(i64::MAX, Timestamp::as_millis);

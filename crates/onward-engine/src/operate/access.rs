@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use onward_core::role::{Permission, TenantPolicy};
 use onward_core::{Role, Timestamp};
-use onward_store::{LogLine, Tenant, Tenants, Token, Tokens};
+use onward_store::{LogLine, RequestOrigin, Tenant, Tenants, Token, Tokens};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::environment::hex;
-use crate::error::Error;
+use crate::error::{Error, MAX_MATCHES};
 
 /// Minimum interval between updates of a token's `last_used_at`.
 const LAST_USED_INTERVAL: Duration = Duration::from_secs(60);
@@ -115,14 +115,21 @@ impl Engine {
                     || token.prefix == identifier
                     || by_id.starts_with(identifier))
         };
-        let mut matching = tokens.iter().filter(matches);
-        let token = match (matching.next(), matching.next()) {
-            (Some(token), None) => token.clone(),
-            (Some(_), Some(_)) => return Err(Error::Ambiguous(identifier.to_owned())),
-            (None, _) => {
+        let matching: Vec<&Token> = tokens.iter().filter(matches).collect();
+        let token = match matching[..] {
+            [token] => token.clone(),
+            [] => {
                 return Err(Error::NotFound {
                     kind: "token",
                     name: identifier.to_owned(),
+                });
+            }
+            _ => {
+                let entry = |token: &&Token| format!("{} {}", token.prefix, token.name);
+                return Err(Error::Ambiguous {
+                    text: identifier.to_owned(),
+                    kind: "tokens",
+                    matches: matching.iter().take(MAX_MATCHES + 1).map(entry).collect(),
                 });
             }
         };
@@ -203,6 +210,7 @@ impl Engine {
             policy: TenantPolicy {
                 agents_decide_reviews: settings.agents_decide_reviews,
             },
+            origin: RequestOrigin::default(),
         })
     }
 
@@ -314,6 +322,7 @@ impl Engine {
             policy: TenantPolicy {
                 agents_decide_reviews: known.agents_decide_reviews,
             },
+            origin: RequestOrigin::default(),
         })
     }
 
@@ -329,6 +338,7 @@ impl Engine {
             name: name.to_owned(),
             role: Role::Owner,
             policy: TenantPolicy::default(),
+            origin: RequestOrigin::default(),
         })
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::{PlanId, Timestamp};
-use onward_store::{Extractions, PlanLists, RequestLog, Sessions};
+use onward_store::{Extractions, PlanLists, RequestLog, Sessions, Tasks};
 use tokio::sync::watch;
 
 use crate::caller::Caller;
@@ -28,8 +28,8 @@ const INTERVAL: Duration = Duration::from_secs(3600);
 pub struct Retention {
     /// Finished plans; `None` keeps them forever.
     pub finished_plans: Option<Duration>,
-    /// The request log, and extractions from texts that were part of a request; `None` keeps them
-    /// forever.
+    /// The request log, extractions from texts that were part of a request, and tasks without a
+    /// plan; `None` keeps them forever.
     pub tool_calls: Option<Duration>,
     /// Agent sessions, counted from their last activity; `None` keeps them forever.
     pub sessions: Option<Duration>,
@@ -124,6 +124,13 @@ impl Engine {
                 Box::pin(async move { Extractions(tx).forget_extractions(cutoff).await })
             });
             forgotten.extractions = extractions.await?;
+            let tasks = self.store.write(tenant, move |tx| {
+                Box::pin(async move {
+                    Tasks(tx).forget_tasks(cutoff);
+                    Ok::<(), Error>(())
+                })
+            });
+            tasks.await?;
         }
         if let Some(cutoff) = retention.sessions.map(|period| self.cutoff(period)) {
             let sessions = self.store.write(tenant, move |tx| {

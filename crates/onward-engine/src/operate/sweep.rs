@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use onward_core::attention::{Word, attention, no_agent_at};
 use onward_core::command::HandleStalls;
 use onward_core::decide::handle_stalls;
 use onward_core::finding::Finding;
@@ -15,7 +16,9 @@ use onward_core::policy::{CLOCK_TOLERANCE, OnStall, stall_threshold};
 use onward_core::transition::Due;
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{Command, PlanHead, PlanId, PlanStatus, Step, Timestamp};
-use onward_store::{DueChecks, DuePlan, Facts, Lead, Notifications, Steps, Transitions, Tx};
+use onward_store::{
+    DueChecks, DuePlan, Facts, Lead, Notifications, PlanLists, Steps, Transitions, Tx,
+};
 use tokio::sync::watch;
 
 use crate::agent::tool_calls::{RETRY_AFTER, RecoveryReport};
@@ -101,8 +104,15 @@ impl Engine {
         }
         round.calls = self.sweep_calls(*watcher, now, BATCH_SIZE).await?;
         round.next_at = self.first_due().await?;
+        self.sweep_waker.record_check(now);
         watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
         Ok(round)
+    }
+
+    /// When the sweep of this process last looked for due plans and calls; `None` if another process
+    /// sweeps.
+    pub fn last_sweep_at(&self) -> Option<Timestamp> {
+        self.sweep_waker.last_check()
     }
 
     /// Sweeps until stopped, whenever no other process on the database does.
@@ -169,8 +179,11 @@ impl Engine {
             }
             // A wake-up that is much later than planned means that the machine slept.
             watcher.wake(now);
-            let sooner = matches!(self.first_due().await, Ok(Some(at)) if at <= now);
-            if sooner {
+            let first = self.first_due().await;
+            if first.is_ok() {
+                self.sweep_waker.record_check(now);
+            }
+            if matches!(first, Ok(Some(at)) if at <= now) {
                 watcher.sleep_until(now);
                 return false;
             }
@@ -235,6 +248,7 @@ impl Engine {
             now,
             author: caller.author(None),
             watcher: Some(watcher),
+            no_agent_after: self.no_agent_after,
         };
         let acted = self.store.write(&caller.tenant, move |tx| {
             let ctx = ctx.clone();
@@ -245,6 +259,8 @@ impl Engine {
                     CommandOutcome::Applied(done) => {
                         let next =
                             next_check_at(tx, &done.head, &done.steps, &watcher, now).await?;
+                        let idle = report_no_agent(tx, &done.head, &ctx).await?;
+                        let next = next.into_iter().chain(idle).min();
                         Transitions(tx).due(plan, next.map_or(Due::Never, Due::At));
                         Ok(!done.events.is_empty())
                     }
@@ -281,6 +297,38 @@ async fn add_stall_notifications(
         Notifications(tx).add_notice(plan, &Finding::from_stall(&stall), ctx.now);
     }
     Ok(())
+}
+
+/// Queues a notification for a plan on which no agent works, once per period without activity. A
+/// user's own action delays it: they know the plan. Returns when to check again, if not yet.
+async fn report_no_agent(
+    tx: &mut Tx,
+    head: &PlanHead,
+    ctx: &CommandContext,
+) -> Result<Option<Timestamp>, Error> {
+    let limit = ctx.no_agent_after;
+    if no_agent_at(head, ctx.now, limit).is_none() {
+        return Ok(None);
+    }
+    let Some(listed) = PlanLists(tx).listed(head.id, ctx.now).await? else {
+        return Ok(None);
+    };
+    let active_at = listed.sheet.acted_at;
+    let Some(due_at) = no_agent_at(head, active_at, limit) else {
+        return Ok(None);
+    };
+    let due_at = match &ctx.watcher {
+        Some(watcher) => watcher.deadline(active_at, due_at),
+        None => due_at,
+    };
+    if ctx.now <= due_at {
+        return Ok(Some(due_at.next()));
+    }
+    let attention = attention(head, &listed.facts, ctx.now, limit);
+    if attention.word == Word::NoAgent {
+        Notifications(tx).add_notice(head.id, &Finding::no_agent(attention.since), ctx.now);
+    }
+    Ok(None)
 }
 
 /// When a plan must be checked again if nothing happens to it. A commit that changes this schedules

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use onward_core::id::SessionId;
 use onward_core::role::Permission;
 use onward_core::skill::SkillExecution;
-use onward_core::step::{FailReason, StepState};
+use onward_core::step::{FailReason, StepResult, StepState};
 use onward_core::transition::Due;
 use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 use onward_store::{
@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::plan::late_results::evidence_json;
 use crate::plan::submit::replay;
 use crate::sanitize;
 use attachments::Attachments;
@@ -222,6 +223,10 @@ fn head(sheet: &Sheet) -> Value {
         "createdAt": sheet.created_at.to_string(),
         "updatedAt": sheet.updated_at.to_string(),
         "eventCount": head.seq,
+        "forkedFrom": sheet.brief.forked_from.map(|source| json!({
+            "planId": source.plan.to_string(),
+            "stepOrder": source.step_order,
+        })),
     })
 }
 
@@ -236,16 +241,34 @@ fn step(step: &Step) -> Value {
         "dependsOn": depends_on,
         "status": step.status().as_str(),
         "attempt": step.attempt(),
+        "supersedes": step.spec.supersedes.map(|step| step.to_string()),
+        "supersededBy": step.superseded_by.map(|step| step.to_string()),
     });
     let mut add = |key: &str, value: Value| {
         if let Value::Object(object) = &mut object {
             object.insert(key.to_owned(), value);
         }
     };
+    if let Some(gates) = &step.spec.gates {
+        if let Some(schema) = &gates.result_schema {
+            add("resultSchema", json!(schema));
+        }
+        if !gates.acceptance_criteria.is_empty() {
+            add("acceptanceCriteria", json!(gates.acceptance_criteria));
+        }
+        if let Some(by) = gates.review_by {
+            add("reviewRequired", true.into());
+            add("reviewBy", by.as_str().into());
+        }
+    }
     match &step.state {
         StepState::Pending { .. } => {}
-        StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => {
+        StepState::InProgress(work) => add("startedAt", work.started_at.to_string().into()),
+        StepState::AwaitingInput { work, review } => {
             add("startedAt", work.started_at.to_string().into());
+            if let Some(result) = &review.result {
+                add("resultUnderReview", result_json(result));
+            }
         }
         StepState::Completed {
             started_at,
@@ -258,6 +281,9 @@ fn step(step: &Step) -> Value {
             add("resultSummary", result.summary.clone().into());
             add("result", json!(result.data));
             add("confidence", result.confidence.into());
+            if !result.evidence.is_empty() {
+                add("evidence", evidence_json(&result.evidence));
+            }
         }
         StepState::Skipped { ended_at, .. } => add("endedAt", ended_at.to_string().into()),
         StepState::Failed {
@@ -266,6 +292,16 @@ fn step(step: &Step) -> Value {
             add("endedAt", ended_at.to_string().into());
             add("reason", FailReason::to_string(reason).into());
         }
+    }
+    object
+}
+
+fn result_json(result: &StepResult) -> Value {
+    let mut object = json!({ "resultSummary": result.summary, "result": result.data });
+    if !result.evidence.is_empty()
+        && let Value::Object(object) = &mut object
+    {
+        object.insert("evidence".to_owned(), evidence_json(&result.evidence));
     }
     object
 }

@@ -7,7 +7,7 @@ use onward_core::skill::SkillExecution;
 use onward_core::{Event, Plan, PlanId, StepStatus};
 use onward_store::{
     Artifacts, AuditTrail, Entry, Extractions, Integrity, Outputs, Plans, RequestLog, Sessions,
-    Skills, Tenants, Tokens, ToolCalls, Tx, UserFeedback, WholePlan, ended_commits,
+    Skills, Tasks, Tenants, Tokens, ToolCalls, Tx, UserFeedback, WholePlan, ended_commits,
 };
 
 use crate::caller::Caller;
@@ -113,6 +113,10 @@ impl Engine {
                 }
                 let mut after = None;
                 while let Some(last) = UserFeedback(tx).feedback_page(after, BATCH_SIZE).await? {
+                    after = Some(last);
+                }
+                let mut after = None;
+                while let Some(last) = Tasks(tx).tasks_page(after, BATCH_SIZE).await? {
                     after = Some(last);
                 }
                 for line in Sessions(tx).sessions(MAX_LINES).await? {

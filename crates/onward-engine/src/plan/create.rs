@@ -4,12 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_core::command::{ActionSpec, CreatePlan, StepRef, StepSpec};
+use onward_core::command::{ActionSpec, CreatePlan, ForkPlan, StepRef, StepSpec};
+use onward_core::decide::fork::NewIds;
 use onward_core::event::{Change, Created};
-use onward_core::id::{BranchId, SkillExecutionId};
+use onward_core::id::{BranchId, SessionId, SkillExecutionId};
 use onward_core::role::Permission;
-use onward_core::{Event, PlanId, StepId, decide};
-use onward_store::{AuditTrail, Entry, Transitions, Tx};
+use onward_core::step::{Gates, ReviewBy};
+use onward_core::transition::Due;
+use onward_core::{Event, Json, Plan, PlanId, StepId, decide};
+use onward_store::{AuditTrail, Entry, RequestOrigin, Sessions, Transitions, Tx};
 use sha2::{Digest, Sha256};
 
 use crate::caller::Caller;
@@ -17,6 +20,8 @@ use crate::engine::Engine;
 use crate::environment::hex;
 use crate::error::Error;
 use crate::plan::skill;
+use crate::plan::submit::replay;
+use crate::run::{self, CommandContext};
 use crate::sanitize;
 
 /// Maximum length of an idempotency key.
@@ -29,6 +34,8 @@ pub struct NewPlan {
     pub created: Box<Created>,
     /// The skill execution that was linked to the plan at creation.
     pub skill: Option<SkillExecutionId>,
+    /// The steps whose results a fork took over.
+    pub taken_over: Vec<StepId>,
 }
 
 impl Engine {
@@ -56,17 +63,60 @@ impl Engine {
     ) -> Result<NewPlan, Error> {
         caller.allow(Permission::CreatePlan)?;
         sanitize::plan(&mut command);
-        let mut key = key;
-        sanitize::optional_text(&mut key);
-        let characters = key.as_ref().map_or(1, |key| key.chars().count());
-        if characters == 0 || characters > MAX_KEY_CHARS {
-            let message = format!("has {characters} characters, must have 1 to {MAX_KEY_CHARS}");
-            return Err(Error::invalid("idempotencyKey", message));
-        }
+        let key = checked_key(key)?;
         let digest = key.as_ref().map(|_| digest(&command));
         // Decided before the transaction: creating a plan depends on no stored facts.
-        let event = first(decide::create::decide(&command)?)?;
-        let session = command.session;
+        let events = decide::create::decide(&command)?;
+        self.store_new_plan(caller, events, command.session, key.zip(digest))
+            .await
+    }
+
+    /// Creates a plan that takes over results of `source`, or returns the plan created earlier with
+    /// the same key, as it was then.
+    pub async fn fork_plan(
+        &self,
+        caller: &Caller,
+        source: PlanId,
+        mut command: ForkPlan,
+        key: Option<String>,
+    ) -> Result<NewPlan, Error> {
+        caller.allow(Permission::Read)?;
+        caller.allow(Permission::CreatePlan)?;
+        sanitize::fork(&mut command);
+        let key = checked_key(key)?;
+        let digest = key.as_ref().map(|_| fork_digest(source, &command));
+        let trail = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move { AuditTrail(tx).whole_trail(source).await })
+        });
+        let trail = trail.await?;
+        if trail.is_empty() {
+            return Err(Error::PlanNotFound(source.to_string()));
+        }
+        let events = self.decide_fork(&replay(&trail)?, &command)?;
+        self.store_new_plan(caller, events, command.session, key.zip(digest))
+            .await
+    }
+
+    fn decide_fork(&self, source: &Plan, command: &ForkPlan) -> Result<Vec<Event>, Error> {
+        let mut ids = NewIds {
+            step: &mut || self.new_step_id(),
+            branch: &mut || self.new_branch_id(),
+            token: &mut || self.ids.claim_token(),
+        };
+        Ok(decide::fork::decide(source, command, &mut ids, self.now())?)
+    }
+
+    /// Stores a new plan, or returns the plan created earlier with the same key.
+    async fn store_new_plan(
+        &self,
+        caller: &Caller,
+        events: Vec<Event>,
+        session: Option<SessionId>,
+        key_and_digest: Option<(String, String)>,
+    ) -> Result<NewPlan, Error> {
+        let mut events = events.into_iter();
+        let event = events.next().ok_or_else(not_created)?;
+        let taken_over: Arc<[Event]> = events.collect();
         let ctx = self.command_context(caller, session.as_ref());
         let entry = Arc::new(Entry {
             seq: 1,
@@ -75,10 +125,11 @@ impl Engine {
             author: ctx.author.clone(),
             event,
         });
-        let key_and_digest = key.zip(digest);
+        let origin = caller.origin();
         let result = self.store.write(&caller.tenant, move |tx| {
             let (entry, key_and_digest) = (Arc::clone(&entry), key_and_digest.clone());
-            let (session, ctx) = (session.clone(), ctx.clone());
+            let (session, ctx, origin) = (session.clone(), ctx.clone(), origin.clone());
+            let taken_over = Arc::clone(&taken_over);
             Box::pin(async move {
                 let creation = created(&entry.event)?;
                 if let Some((key, digest)) = &key_and_digest {
@@ -92,17 +143,95 @@ impl Engine {
                     }
                     Transitions(tx).remember_key(key, creation.plan, digest, entry.at);
                 }
-                Transitions(tx).create(creation, &entry);
+                store(tx, &entry, origin, session.as_ref(), &ctx).await?;
                 let skill = match &session {
                     Some(session) => skill::link(tx, session, creation.plan, &ctx, 1).await?,
                     None => None,
                 };
+                if !taken_over.is_empty() {
+                    run::append(tx, creation, taken_over.to_vec(), &ctx, 1).await?;
+                }
                 let created = Box::new(creation.clone());
-                Ok(NewPlan { created, skill })
+                Ok(NewPlan {
+                    created,
+                    skill,
+                    taken_over: completed(taken_over.iter()).collect(),
+                })
             })
         });
         result.await
     }
+}
+
+fn checked_key(mut key: Option<String>) -> Result<Option<String>, Error> {
+    sanitize::optional_text(&mut key);
+    let characters = key.as_ref().map_or(1, |key| key.chars().count());
+    if characters == 0 || characters > MAX_KEY_CHARS {
+        let message = format!("has {characters} characters, must have 1 to {MAX_KEY_CHARS}");
+        return Err(Error::invalid("idempotencyKey", message));
+    }
+    Ok(key)
+}
+
+fn completed<'e>(events: impl IntoIterator<Item = &'e Event>) -> impl Iterator<Item = StepId> {
+    events.into_iter().filter_map(|event| {
+        let Event::StepCompleted { step, .. } = event else {
+            return None;
+        };
+        Some(*step)
+    })
+}
+
+/// Creates a plan in a transaction, without an idempotency key.
+pub(crate) async fn create(
+    tx: &mut Tx,
+    command: &CreatePlan,
+    origin: RequestOrigin,
+    ctx: &CommandContext,
+) -> Result<(), Error> {
+    let entry = Entry {
+        seq: 1,
+        commit_seq: 1,
+        at: ctx.now,
+        author: ctx.author.clone(),
+        event: first(decide::create::decide(command)?)?,
+    };
+    store(tx, &entry, origin, command.session.as_ref(), ctx).await
+}
+
+/// Stores a new plan and the time at which the sweep checks it first.
+async fn store(
+    tx: &mut Tx,
+    entry: &Entry,
+    origin: RequestOrigin,
+    session: Option<&SessionId>,
+    ctx: &CommandContext,
+) -> Result<(), Error> {
+    let creation = created(&entry.event)?;
+    let origin = complete_origin(tx, origin, session).await?;
+    Transitions(tx).create(creation, entry, origin);
+    if let Some(at) = entry.at.checked_add(ctx.no_agent_after) {
+        // The sweep reports a plan that no agent starts.
+        Transitions(tx).due(creation.plan, Due::By(at.next()));
+    }
+    Ok(())
+}
+
+/// Adds the agent and the directory that hooks have reported for the session.
+async fn complete_origin(
+    tx: &mut Tx,
+    mut origin: RequestOrigin,
+    session: Option<&SessionId>,
+) -> Result<RequestOrigin, Error> {
+    let is_complete = origin.client.is_some() && origin.directory.is_some();
+    if let Some(session) = session.filter(|_| !is_complete) {
+        let found = Sessions(tx).session_and_turn(session.as_str(), "").await?;
+        if let Some((session, _)) = found {
+            origin.client = origin.client.or(Some(session.agent));
+            origin.directory = origin.directory.or(session.directory);
+        }
+    }
+    Ok(origin)
 }
 
 /// A plan that was created earlier, as it was then. A second event in its first commit is the link
@@ -119,7 +248,19 @@ async fn existing_plan(tx: &mut Tx, plan: PlanId) -> Result<NewPlan, Error> {
         Some(execution)
     });
     let created = Box::new(created(&first.event)?.clone());
-    Ok(NewPlan { created, skill })
+    let taken_over = match created.brief.forked_from {
+        Some(_) => {
+            let trail = AuditTrail(tx).whole_trail(plan).await?;
+            let first = trail.iter().filter(|entry| entry.commit_seq == 1);
+            completed(first.map(|entry| &entry.event)).collect()
+        }
+        None => Vec::new(),
+    };
+    Ok(NewPlan {
+        created,
+        skill,
+        taken_over,
+    })
 }
 
 fn different_content() -> Error {
@@ -189,6 +330,18 @@ fn digest(command: &CreatePlan) -> String {
     hex(&hasher.0.finalize())
 }
 
+/// Digest of a fork. Excludes the same values as [`digest`].
+fn fork_digest(source: PlanId, command: &ForkPlan) -> String {
+    let mut hasher = ContentHasher(Sha256::new());
+    hasher.text("fork");
+    hasher.text(&source.to_string());
+    hasher.text(&command.from_order.to_string());
+    hasher.optional_text(command.name.as_deref());
+    hasher.optional_text(command.research_question.as_deref());
+    hasher.optional_text(command.design_rationale.as_deref());
+    hex(&hasher.0.finalize())
+}
+
 /// Hashes texts and numbers with their lengths, so that different contents have different digests.
 struct ContentHasher(Sha256);
 
@@ -217,6 +370,15 @@ impl ContentHasher {
         self.optional_text(span.map(|span| span.as_millis().to_string()).as_deref());
     }
 
+    fn gates(&mut self, gates: &Gates) {
+        self.optional_text(gates.result_schema.as_ref().map(Json::as_str));
+        self.number(gates.acceptance_criteria.len());
+        for criterion in &gates.acceptance_criteria {
+            self.text(criterion);
+        }
+        self.optional_text(gates.review_by.map(ReviewBy::as_str));
+    }
+
     fn steps(&mut self, steps: &[StepSpec]) {
         self.number(steps.len());
         for step in steps {
@@ -225,6 +387,7 @@ impl ContentHasher {
             self.text(&step.instructions);
             self.optional_duration(step.stall_threshold);
             self.optional_text(step.max_attempts.map(|most| most.to_string()).as_deref());
+            self.gates(step.gates.as_deref().unwrap_or(&Gates::default()));
             self.number(step.depends_on.len());
             for order in &step.depends_on {
                 self.number(usize::try_from(*order).unwrap_or(usize::MAX));

@@ -75,6 +75,20 @@ impl Engine {
         stored.await?;
         Ok(id)
     }
+
+    /// Feedback on a plan, newest first.
+    pub async fn feedback(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        limit: u32,
+    ) -> Result<Vec<Feedback>, Error> {
+        caller.allow(Permission::Read)?;
+        let feedback = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move { UserFeedback(tx).feedback_of(plan, limit).await })
+        });
+        Ok(feedback.await?)
+    }
 }
 
 /// Finds an output of this plan. An output of another plan counts as not found.

@@ -13,6 +13,7 @@ use onward_core::decide::With;
 use onward_core::decide::keep_late_result::correctable_attempt;
 use onward_core::id::{ArtifactId, ClaimToken};
 use onward_core::role::Permission;
+use onward_core::step::Evidence;
 use onward_core::{Code, Command, Json, PlanId, StepId};
 use onward_store::{Artifact, Artifacts, Facts, Tx};
 use serde_json::{Map, Value, json};
@@ -171,12 +172,29 @@ fn content(late: &LateResult) -> String {
             "outputFormattingNotes",
             result.formatting_notes.clone().map(Value::from),
         ),
+        (
+            "evidence",
+            (!result.evidence.is_empty()).then(|| evidence_json(&result.evidence)),
+        ),
     ];
     let object: Map<String, Value> = fields
         .into_iter()
         .filter_map(|(key, value)| Some((key.to_owned(), value?)))
         .collect();
     Value::Object(object).to_string()
+}
+
+/// A list of evidence as JSON.
+pub(crate) fn evidence_json(evidence: &[Evidence]) -> Value {
+    let entries = evidence.iter().map(|entry| {
+        json!({
+            "criterion": entry.criterion,
+            "kind": entry.kind.as_str(),
+            "value": entry.value,
+            "outcome": entry.outcome,
+        })
+    });
+    entries.collect()
 }
 
 fn artifact_id(step: Option<StepId>, requested: &str, content: &str) -> ArtifactId {

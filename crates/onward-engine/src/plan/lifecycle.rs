@@ -133,6 +133,7 @@ impl Engine {
             now: self.now(),
             author,
             watcher: None,
+            no_agent_after: self.no_agent_after,
         }
     }
 }

@@ -1,22 +1,24 @@
 //! Paginated lists of plans, steps and open reviews, single objects, and lookup by id prefix.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use onward_core::attention::{Attention, attention};
 use onward_core::branch::Branch;
 use onward_core::id::{OutputId, ReviewId};
 use onward_core::role::Permission;
 use onward_core::search::Query;
 use onward_core::step::{Review, StepState};
-use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus};
+use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus, Timestamp};
 use onward_store::{
-    Contexts, Excerpt, Listed, Output, OutputExcerpt, Outputs, PlanCount, PlanCursor, PlanLists,
-    Plans, Sheet, StepLine, StepReport, Steps, Tx, Which,
+    Contexts, Excerpt, Output, OutputExcerpt, Outputs, PlanCount, PlanCursor, PlanLists, Plans,
+    Sheet, StepLine, StepReport, Steps, Tx, Which,
 };
 use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, MATCHES, match_entry};
 
 /// Text that at least this many plans match is searched by scanning the newest plans instead of the
 /// full-text index.
@@ -40,10 +42,21 @@ pub struct PlanQuery {
     pub text: Option<String>,
 }
 
+/// A plan in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The plan.
+    pub sheet: Sheet,
+    /// Whether one of its steps is past its stall threshold.
+    pub stalled: bool,
+    /// What the plan needs.
+    pub attention: Attention,
+}
+
 /// A page of plans.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanPage {
-    /// Most recently changed first.
+    /// The most recent action first.
     pub plans: Vec<Listed>,
     /// Cursor for the next page, if there is one.
     pub next: Option<PlanCursor>,
@@ -84,14 +97,34 @@ pub struct OpenReview {
     pub review: Review,
 }
 
+/// The pending review of a step.
+pub(crate) fn open_review(plan: PlanId, step: Step) -> Option<OpenReview> {
+    let (id, order) = (step.id(), step.order);
+    match step.state {
+        StepState::AwaitingInput { review, .. } => Some(OpenReview {
+            id: review.id,
+            plan,
+            step: id,
+            order,
+            title: step.spec.title,
+            review,
+        }),
+        StepState::Pending { .. }
+        | StepState::InProgress(_)
+        | StepState::Completed { .. }
+        | StepState::Skipped { .. }
+        | StepState::Failed { .. } => None,
+    }
+}
+
 impl Engine {
-    /// Plans, most recently changed first.
+    /// Plans, the most recent action first.
     pub async fn list_plans(&self, caller: &Caller, query: PlanQuery) -> Result<PlanPage, Error> {
         caller.allow(Permission::Read)?;
-        let now = self.now();
+        let (now, no_agent_after) = (self.now(), self.no_agent_after);
         let page = self.store.read(&caller.tenant, move |tx| {
             let query = query.clone();
-            Box::pin(async move { plans(tx, query, now).await })
+            Box::pin(async move { plans(tx, query, now, no_agent_after).await })
         });
         Ok(page.await?)
     }
@@ -164,25 +197,21 @@ impl Engine {
         let steps = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move { Steps(tx).open_reviews(limit).await })
         });
-        let reviews = steps.await?.into_iter().filter_map(|(plan, step)| {
-            let (id, order) = (step.id(), step.order);
-            match step.state {
-                StepState::AwaitingInput { review, .. } => Some(OpenReview {
-                    id: review.id,
-                    plan,
-                    step: id,
-                    order,
-                    title: step.spec.title,
-                    review,
-                }),
-                StepState::Pending { .. }
-                | StepState::InProgress(_)
-                | StepState::Completed { .. }
-                | StepState::Skipped { .. }
-                | StepState::Failed { .. } => None,
-            }
-        });
+        let steps = steps.await?.into_iter();
+        let reviews = steps.filter_map(|(plan, step)| open_review(plan, step));
         Ok(reviews.collect())
+    }
+
+    /// The step under a pending review.
+    pub async fn step_of_review(&self, caller: &Caller, review: ReviewId) -> Result<StepId, Error> {
+        caller.allow(Permission::Read)?;
+        let step = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move { Steps(tx).of_review(review).await })
+        });
+        step.await?.ok_or_else(|| Error::NotFound {
+            kind: "review",
+            name: review.to_string(),
+        })
     }
 
     /// A plan without its steps.
@@ -289,12 +318,29 @@ impl Engine {
             return Err(Error::PlanNotFound(id.to_owned()));
         };
         let found = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { Plans(tx).plans_between(from, to).await })
+            Box::pin(async move {
+                let plans = Plans(tx).plans_between(from, to, MATCHES).await?;
+                let mut names = Vec::new();
+                if let [_, _, ..] = plans[..] {
+                    for plan in &plans {
+                        let sheet = Plans(tx).sheet(*plan).await?;
+                        let name = sheet.map(|sheet| sheet.brief.name);
+                        names.push(match_entry(plan, name.as_deref()));
+                    }
+                }
+                Ok::<_, onward_store::Error>((plans, names))
+            })
         });
-        match found.await?.as_slice() {
-            [plan] => Ok(*plan),
-            [] => Err(Error::PlanNotFound(id.to_owned())),
-            _ => Err(Error::Ambiguous(id.to_owned())),
+        match found.await? {
+            (plans, _) if plans.is_empty() => Err(Error::PlanNotFound(id.to_owned())),
+            (plans, matches) => match plans[..] {
+                [plan] => Ok(plan),
+                _ => Err(Error::Ambiguous {
+                    text: id.to_owned(),
+                    kind: "plans",
+                    matches,
+                }),
+            },
         }
     }
 
@@ -309,12 +355,28 @@ impl Engine {
             return Err(missing());
         };
         let found = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { Plans(tx).steps_between(from, to).await })
+            Box::pin(async move {
+                let steps = Plans(tx).steps_between(from, to, MATCHES).await?;
+                let mut names = Vec::new();
+                if let [_, _, ..] = steps[..] {
+                    for line in Steps(tx).lines_of(&steps).await? {
+                        let name = line.title.unwrap_or_else(|| format!("step {}", line.order));
+                        names.push(match_entry(line.id, Some(&name)));
+                    }
+                }
+                Ok::<_, onward_store::Error>((steps, names))
+            })
         });
-        match found.await?.as_slice() {
-            [step] => Ok(*step),
-            [] => Err(missing()),
-            _ => Err(Error::Ambiguous(id.to_owned())),
+        match found.await? {
+            (steps, _) if steps.is_empty() => Err(missing()),
+            (steps, matches) => match steps[..] {
+                [step] => Ok(step),
+                _ => Err(Error::Ambiguous {
+                    text: id.to_owned(),
+                    kind: "steps",
+                    matches,
+                }),
+            },
         }
     }
 }
@@ -322,7 +384,8 @@ impl Engine {
 async fn plans(
     tx: &mut Tx,
     query: PlanQuery,
-    now: onward_core::Timestamp,
+    now: Timestamp,
+    no_agent_after: Duration,
 ) -> Result<PlanPage, onward_store::Error> {
     let is_wanted = |status: &PlanStatus| match query.status {
         Some(requested) => *status == requested,
@@ -357,6 +420,14 @@ async fn plans(
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let is_full = plans.len() > limit;
     plans.truncate(limit);
+    let plans: Vec<Listed> = plans
+        .into_iter()
+        .map(|listed| Listed {
+            attention: attention(&listed.sheet.head, &listed.facts, now, no_agent_after),
+            sheet: listed.sheet,
+            stalled: listed.stalled,
+        })
+        .collect();
     let next = plans.last().map(cursor).filter(|_| is_full);
     Ok(PlanPage { plans, next })
 }
@@ -368,19 +439,19 @@ async fn scan_recent(
     text_query: &Query,
     statuses: &[PlanStatus],
     query: &PlanQuery,
-    now: onward_core::Timestamp,
-) -> Result<Vec<Listed>, onward_store::Error> {
+    now: Timestamp,
+) -> Result<Vec<onward_store::Listed>, onward_store::Error> {
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let mut after = query.after;
     let mut batch = query.limit.saturating_add(1);
-    let mut plans: Vec<Listed> = Vec::new();
+    let mut plans: Vec<onward_store::Listed> = Vec::new();
     loop {
         let read = PlanLists(tx)
             .list_plans(statuses, after, now, batch)
             .await?;
         let ended = read.len() < usize::try_from(batch).unwrap_or(usize::MAX);
         batch = batch.saturating_mul(2).min(MAX_BATCH.max(batch));
-        after = read.last().map(cursor).or(after);
+        after = read.last().map(|listed| cursor_of(&listed.sheet)).or(after);
         plans.extend(read.into_iter().filter(|listed| {
             let brief = &listed.sheet.brief;
             text_query.matches(&[&brief.name, &brief.research_question])
@@ -392,9 +463,13 @@ async fn scan_recent(
 }
 
 fn cursor(listed: &Listed) -> PlanCursor {
+    cursor_of(&listed.sheet)
+}
+
+fn cursor_of(sheet: &Sheet) -> PlanCursor {
     PlanCursor {
-        updated_at: listed.sheet.updated_at,
-        plan: listed.sheet.head.id,
+        acted_at: sheet.acted_at,
+        plan: sheet.head.id,
     }
 }
 

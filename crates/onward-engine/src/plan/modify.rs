@@ -6,8 +6,10 @@ use std::sync::Arc;
 use onward_core::PlanId;
 use onward_core::command::{Modification, ModifyPlan};
 use onward_core::decide::modify::Needs;
+use onward_core::event::Change;
+use onward_core::policy::MAX_REDONE;
 use onward_core::role::Permission;
-use onward_core::{Command, PlanHead, StepId};
+use onward_core::{Command, Event, PlanHead, StepId};
 use onward_store::{Facts, StepLine, Steps};
 
 use crate::caller::Caller;
@@ -45,11 +47,10 @@ impl Engine {
             caller.allow(Permission::Intervene)?;
         }
         sanitize::modification(&mut command.modification);
+        self.add_redo_ids(&mut command.modification);
         sanitize::optional_text(&mut command.rationale);
         command.session = sanitize::session(command.session.take());
-        let mut affected = affected(&command.modification);
-        let omitted = affected.len().saturating_sub(MAX_LISTED);
-        affected.truncate(MAX_LISTED);
+        let affected = affected(&command.modification);
         let ctx = self.command_context(caller, command.session.as_ref());
         let command = Arc::new(Command::from(command));
         let modified = self.store.write(&caller.tenant, move |tx| {
@@ -61,13 +62,16 @@ impl Engine {
                     CommandOutcome::Rejected { refusal, .. } => return Err(refusal.into()),
                     CommandOutcome::NotFound => return Err(Error::PlanNotFound(plan.to_string())),
                 };
+                let mut affected = redone(&done.events).unwrap_or(affected);
+                let omitted = affected.len().saturating_sub(MAX_LISTED);
+                affected.truncate(MAX_LISTED);
                 // Read before the commit: an error after it would suggest that nothing was changed.
                 let lines = Steps(tx).lines_of(&affected).await?;
                 let depends_on = Steps(tx).dependency_orders(plan, &lines).await?;
-                Ok((done, lines, depends_on))
+                Ok((done, lines, depends_on, omitted))
             })
         });
-        let (done, steps, depends_on) = modified.await?;
+        let (done, steps, depends_on, omitted) = modified.await?;
         self.sweep_waker.wake_by(done.due);
         Ok(Modified {
             head: done.head,
@@ -79,6 +83,16 @@ impl Engine {
 }
 
 impl Engine {
+    /// Adds the ids of the successors.
+    fn add_redo_ids(&self, modification: &mut Modification) {
+        if let Modification::RedoStep { cascade, ids, .. } = modification
+            && ids.is_empty()
+        {
+            let most = if *cascade { MAX_REDONE } else { 1 };
+            ids.extend((0..most).map(|_| self.new_step_id()));
+        }
+    }
+
     /// Moves a step to another position. The other steps keep their order; a position past the end
     /// means the end. Also resumes a stalled plan.
     pub async fn move_step(
@@ -129,10 +143,32 @@ fn affected(modification: &Modification) -> Vec<StepId> {
     match modification {
         Modification::AddSteps { steps, .. } => steps.iter().map(|step| step.id).collect(),
         Modification::UpdateInstructions { step, .. }
+        | Modification::RenameStep { step, .. }
         | Modification::FailStep { step, .. }
         | Modification::RequeueStep { step }
         | Modification::RemoveStep { step } => vec![*step],
         Modification::ReorderSteps { steps } => steps.clone(),
-        Modification::AddBranch { .. } => Vec::new(),
+        // The events contain the successors.
+        Modification::RedoStep { .. } | Modification::AddBranch { .. } => Vec::new(),
     }
+}
+
+/// The superseded steps and their successors, if steps were redone.
+fn redone(events: &[Event]) -> Option<Vec<StepId>> {
+    events.iter().find_map(|event| {
+        let Event::PlanModified {
+            change: Change::StepRedone { successors, .. },
+            ..
+        } = event
+        else {
+            return None;
+        };
+        let pairs = successors.iter();
+        let pairs = pairs.map(|successor| (successor.step.supersedes, successor.step.id));
+        Some(
+            pairs
+                .flat_map(|(old, new)| old.into_iter().chain([new]))
+                .collect(),
+        )
+    })
 }

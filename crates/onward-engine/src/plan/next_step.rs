@@ -1,5 +1,6 @@
 //! Assigns the next step of a plan, or explains why none is available.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use onward_core::apply::{BranchOutline, HeldStep, Surroundings};
@@ -9,7 +10,7 @@ use onward_core::id::{ClaimToken, SessionId};
 use onward_core::plan::{PlanFailure, PlanState};
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
-use onward_core::step::{Review, StepState};
+use onward_core::step::{Gates, Review, StepState};
 use onward_core::{Event, Plan, PlanHead, PlanId, PlanStatus, Step, StepId, StepType, Timestamp};
 use onward_store::{Facts, Outputs, Plans, StepLine, Steps, Tx, Which};
 
@@ -38,7 +39,7 @@ pub enum NextStep {
         /// The reason.
         reason: PlanFailure,
     },
-    /// A review decision is pending.
+    /// A review decision is pending, and no step can be assigned or end before it.
     AwaitingReview {
         /// The step under review.
         step: StepId,
@@ -85,8 +86,12 @@ pub struct AssignedStep {
     pub stall_threshold: Duration,
     /// Number of steps in the plan.
     pub total: u32,
+    /// The step that it redoes.
+    pub supersedes: Option<StepId>,
     /// The plan's progress in percent.
     pub progress: u32,
+    /// The gates of its result.
+    pub gates: Option<Arc<Gates>>,
     /// Its branches, and the feedback that reviewers left before it.
     pub surroundings: Surroundings,
     /// Other steps that the session holds.
@@ -291,7 +296,9 @@ fn to_assigned_step(
         token: claim.token.clone(),
         stall_threshold: stall_threshold(None, step.spec.stall_threshold, head.stall_threshold),
         total: head.counts.total(),
+        supersedes: step.spec.supersedes,
         progress: head.counts.progress(),
+        gates: step.spec.gates.clone(),
         surroundings,
         held,
     })
@@ -321,14 +328,17 @@ pub(crate) async fn replayed_reason(
         PlanState::Failed { reason, .. } => NextStep::Failed {
             reason: reason.clone(),
         },
-        PlanState::AwaitingReview { step, .. } => match plan.step(*step).map(|step| &step.state) {
-            Some(StepState::AwaitingInput { review, .. }) => NextStep::AwaitingReview {
-                step: *step,
-                review: review.clone(),
-                held,
-            },
-            Some(_) | None => return Err(without_review(head, *step)),
-        },
+        PlanState::AwaitingReview { reviews } => {
+            let step = reviews.first().and_then(|first| plan.step(first.step));
+            let review = step.and_then(pending_review);
+            let (step, review) = review.ok_or_else(|| without_review(head))?;
+            NextStep::AwaitingReview { step, review, held }
+        }
+        PlanState::Executing | PlanState::Stalled { .. } if waits_for_reviews(head) => {
+            let review = plan.under_review().next().and_then(pending_review);
+            let (step, review) = review.ok_or_else(|| without_review(head))?;
+            NextStep::AwaitingReview { step, review, held }
+        }
         PlanState::Planning | PlanState::Executing | PlanState::Stalled { .. } => {
             let listed = usize::try_from(MAX_LISTED).unwrap_or(usize::MAX);
             let working = plan.in_progress().take(listed).map(|step| {
@@ -354,11 +364,29 @@ pub(crate) async fn replayed_reason(
     })
 }
 
-fn without_review(head: &PlanHead, step: StepId) -> Error {
+fn without_review(head: &PlanHead) -> Error {
     Error::Store(onward_store::Error::refused(format!(
-        "plan `{}` is awaiting review, but step `{step}` has no open review",
+        "plan `{}` is awaiting review, but no step has an open review",
         head.id
     )))
+}
+
+/// Whether nothing but a decision lets the plan continue: a step is under review, and none is in
+/// progress.
+fn waits_for_reviews(head: &PlanHead) -> bool {
+    head.counts.awaiting_input > 0 && head.counts.in_progress == 0
+}
+
+/// The pending review of a step.
+pub(crate) fn pending_review(step: &Step) -> Option<(StepId, Review)> {
+    match &step.state {
+        StepState::AwaitingInput { review, .. } => Some((step.id(), review.clone())),
+        StepState::Pending { .. }
+        | StepState::InProgress(_)
+        | StepState::Completed { .. }
+        | StepState::Skipped { .. }
+        | StepState::Failed { .. } => None,
+    }
 }
 
 /// The response when no step was assigned.
@@ -373,16 +401,22 @@ pub(crate) async fn unavailable_reason(
         PlanState::Failed { reason, .. } => NextStep::Failed {
             reason: reason.clone(),
         },
-        PlanState::AwaitingReview { step, .. } => {
-            let facts = Plans(tx).sheet_of_step(*step).await?;
-            match facts.map(|(_, step)| step.state) {
-                Some(StepState::AwaitingInput { review, .. }) => NextStep::AwaitingReview {
-                    step: *step,
-                    review,
-                    held: held(tx, head.id, session, None).await?,
-                },
-                Some(_) | None => return Err(without_review(head, *step)),
-            }
+        PlanState::AwaitingReview { reviews } => {
+            let found = match reviews.first() {
+                Some(first) => Plans(tx).sheet_of_step(first.step).await?,
+                None => None,
+            };
+            let review = found.and_then(|(_, step)| pending_review(&step));
+            let (step, review) = review.ok_or_else(|| without_review(head))?;
+            let held = held(tx, head.id, session, None).await?;
+            NextStep::AwaitingReview { step, review, held }
+        }
+        PlanState::Executing | PlanState::Stalled { .. } if waits_for_reviews(head) => {
+            let steps = Steps(tx).under_review(head.id, 1).await?;
+            let review = steps.first().and_then(pending_review);
+            let (step, review) = review.ok_or_else(|| without_review(head))?;
+            let held = held(tx, head.id, session, None).await?;
+            NextStep::AwaitingReview { step, review, held }
         }
         PlanState::Planning | PlanState::Executing | PlanState::Stalled { .. } => {
             let in_progress = onward_core::StepStatus::InProgress;

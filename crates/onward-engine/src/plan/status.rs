@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use onward_core::attention::{Attention, attention};
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::{PlanId, PlanStatus, StepId, StepStatus, StepTimestamp, Timestamp};
-use onward_store::{Plans, Sheet, StepLine, Steps, Tx, Which};
+use onward_store::{PlanLists, Plans, Sheet, StepLine, Steps, Tx, Which};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::plan::list::{OpenReview, open_review};
 
 /// Maximum number of steps in each list of a response.
 pub const MAX_LISTED: u32 = 50;
@@ -19,6 +21,8 @@ pub const MAX_LISTED: u32 = 50;
 pub struct Status {
     /// The plan.
     pub sheet: Sheet,
+    /// What the plan needs.
+    pub attention: Attention,
     /// The status derived from the steps' statuses.
     pub derived: PlanStatus,
     /// Stalled steps, lowest order first; the first [`MAX_LISTED`].
@@ -33,6 +37,10 @@ pub struct Status {
     pub failed: Vec<StepLine>,
     /// When the next step will exceed its threshold without further activity.
     pub next_stall_at: Option<Timestamp>,
+    /// Pending reviews, lowest step order first; the first [`MAX_LISTED`].
+    pub reviews: Vec<OpenReview>,
+    /// The plans that were forked from it, oldest first; at most [`MAX_LISTED`].
+    pub forks: Vec<PlanId>,
 }
 
 /// A stalled step.
@@ -65,9 +73,9 @@ impl Engine {
                 "must be between 1 ms and 365 days",
             ));
         }
-        let now = self.now();
+        let (now, no_agent_after) = (self.now(), self.no_agent_after);
         let status = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(read(tx, plan, threshold, now))
+            Box::pin(read(tx, plan, threshold, now, no_agent_after))
         });
         status.await
     }
@@ -80,9 +88,12 @@ async fn read(
     plan: PlanId,
     threshold: Option<Duration>,
     now: Timestamp,
+    no_agent_after: Duration,
 ) -> Result<Status, Error> {
-    let sheet = Plans(tx).sheet(plan).await?;
-    let sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+    let listed = PlanLists(tx).listed(plan, now).await?;
+    let listed = listed.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+    let sheet = listed.sheet;
+    let attention = attention(&sheet.head, &listed.facts, now, no_agent_after);
     let is_terminal = sheet.head.status().is_terminal();
     let plan_threshold = sheet.head.stall_threshold;
     let (mut stalled, mut next_stall_at) = (Vec::new(), None);
@@ -118,7 +129,15 @@ async fn read(
     for status in [StepStatus::InProgress, StepStatus::AwaitingInput] {
         open.extend(Steps(tx).step_lines(plan, Which::In(status), 0, 1).await?);
     }
+    let reviews = if is_terminal || sheet.head.counts.awaiting_input == 0 {
+        Vec::new()
+    } else {
+        let steps = Steps(tx).under_review(plan, MAX_LISTED).await?;
+        let reviews = steps.into_iter().filter_map(|step| open_review(plan, step));
+        reviews.collect()
+    };
     Ok(Status {
+        reviews,
         derived: sheet.head.counts.derived_status(),
         stalled,
         current: open.into_iter().min_by_key(|line| line.order),
@@ -132,6 +151,8 @@ async fn read(
             .step_lines(plan, Which::In(StepStatus::Failed), 0, MAX_LISTED)
             .await?,
         next_stall_at,
+        forks: Plans(tx).forks_of(plan, MAX_LISTED).await?,
+        attention,
         sheet,
     })
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use onward_core::branch::Effect;
-use onward_core::command::{DecideReview, ReportProgress, RequestReview};
+use onward_core::command::{DecideReview, ReportProgress, RequestReview, Reviewer};
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::plan::{PlanFailure, PlanState};
-use onward_core::role::Permission;
-use onward_core::step::StepState;
+use onward_core::role::{Forbidden, Permission};
+use onward_core::step::{ReviewScope, StepState};
 use onward_core::{
-    Command, Event, PlanHead, PlanId, PlanStatus, Step, StepId, StepStatus, Timestamp,
+    Command, Event, PlanHead, PlanId, PlanStatus, Role, Step, StepId, StepStatus, Timestamp,
 };
-use onward_store::AuditTrail;
+use onward_store::{AuditTrail, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -62,6 +62,8 @@ pub struct ReviewRequest {
     pub summary: String,
     /// The agent's questions.
     pub questions: Vec<String>,
+    /// What waits for the decision.
+    pub scope: ReviewScope,
     /// The claim token.
     pub token: Option<ClaimToken>,
     /// The requesting session.
@@ -77,6 +79,8 @@ pub struct OpenedReview {
     pub step: StepId,
     /// Its plan.
     pub plan: PlanId,
+    /// The plan's status.
+    pub plan_status: PlanStatus,
 }
 
 /// Response to a review decision.
@@ -103,6 +107,8 @@ pub struct ReviewResponse {
 pub struct ReviewDecision {
     /// The step under review.
     pub step: StepId,
+    /// The review. Default: the pending review of the step.
+    pub review: Option<ReviewId>,
     /// The decision.
     pub decision: Decision,
     /// The reviewer's feedback.
@@ -111,23 +117,27 @@ pub struct ReviewDecision {
     pub token: Option<ClaimToken>,
     /// The session that submits the decision.
     pub session: Option<SessionId>,
+    /// Whether an agent submits the decision. A caller with the role of an agent always is one.
+    pub is_by_agent: bool,
 }
 
 impl ReviewDecision {
-    /// A decision that is not submitted by an agent.
+    /// A person's decision.
     pub fn new(step: StepId, decision: Decision, feedback: Option<String>) -> Self {
         Self {
             step,
+            review: None,
             decision,
             feedback,
             token: None,
             session: None,
+            is_by_agent: false,
         }
     }
 }
 
 /// The response to the commit of a decision.
-fn decision_response(
+pub(crate) fn decision_response(
     step: StepId,
     head: &PlanHead,
     after: Option<&Step>,
@@ -154,6 +164,20 @@ fn decision_response(
             | PlanState::Completed { .. } => None,
         },
     }
+}
+
+/// The author of a decision by this caller. An agent without the permission may still decide the
+/// review of a gate that another session may decide; the core checks it.
+fn reviewer(caller: &Caller, is_by_agent: bool) -> Result<Reviewer, Forbidden> {
+    let permission = caller.allow(Permission::DecideReview);
+    if is_by_agent || caller.role == Role::Agent {
+        if permission.is_err() {
+            caller.allow(Permission::Work).or(permission)?;
+        }
+        let permitted = permission.is_ok();
+        return Ok(Reviewer::Agent { permitted });
+    }
+    permission.map(|()| Reviewer::Person)
 }
 
 impl Engine {
@@ -228,11 +252,23 @@ impl Engine {
         caller: &Caller,
         question: ReviewRequest,
     ) -> Result<OpenedReview, Error> {
+        self.request_review_with(caller, question, |_, _, _| ())
+            .await
+    }
+
+    /// [`Self::request_review`], and `also` in the same transaction.
+    pub(crate) async fn request_review_with(
+        &self,
+        caller: &Caller,
+        question: ReviewRequest,
+        also: impl Fn(&mut Tx, &OpenedReview, Timestamp) + Send + Sync + 'static,
+    ) -> Result<OpenedReview, Error> {
         caller.allow(Permission::Work)?;
         let ReviewRequest {
             step,
             mut summary,
             mut questions,
+            scope,
             token,
             session,
         } = question;
@@ -246,19 +282,29 @@ impl Engine {
             review,
             summary,
             questions,
+            scope,
             token,
             session,
         };
-        let done = self
-            .execute_on_step(caller, step, command.into(), ctx)
-            .await?;
         // A repeated request returns the review that is already open.
-        let review = match done.step(step).map(|step| &step.state) {
-            Some(StepState::AwaitingInput { review: open, .. }) => open.id,
-            Some(_) | None => review,
+        let opened = move |done: &Applied| {
+            let review = match done.step(step).map(|step| &step.state) {
+                Some(StepState::AwaitingInput { review: open, .. }) => open.id,
+                Some(_) | None => review,
+            };
+            OpenedReview {
+                review,
+                step,
+                plan: done.head.id,
+                plan_status: done.head.status(),
+            }
         };
-        let plan = done.head.id;
-        Ok(OpenedReview { review, step, plan })
+        let now = ctx.now;
+        let also = move |tx: &mut Tx, done: &Applied| also(tx, &opened(done), now);
+        let done = self
+            .execute_on_step_with(caller, step, command.into(), ctx, also)
+            .await?;
+        Ok(opened(&done))
     }
 
     /// Records a reviewer's decision. A repeated decision gets the first response again.
@@ -267,19 +313,23 @@ impl Engine {
         caller: &Caller,
         review: ReviewDecision,
     ) -> Result<ReviewResponse, Error> {
-        caller.allow(Permission::DecideReview)?;
         let ReviewDecision {
             step,
+            review,
             decision,
             mut feedback,
             token,
             session,
+            is_by_agent,
         } = review;
+        let reviewer = reviewer(caller, is_by_agent)?;
         sanitize::optional_text(&mut feedback);
         let session = sanitize::session(session);
         let ctx = self.command_context(caller, session.as_ref());
         let command = DecideReview {
             step,
+            review,
+            reviewer,
             decision,
             feedback,
             token,
@@ -308,7 +358,7 @@ impl Engine {
     ) -> Result<ReviewResponse, Error> {
         let response = self.store.read(&caller.tenant, move |tx| {
             Box::pin(async move {
-                let decided = AuditTrail(tx).decision(plan, step).await?;
+                let decided = AuditTrail(tx).decision(plan, step, None).await?;
                 let (_, replayed) = replay_commit(tx, plan, &decided).await?;
                 let events: Vec<Event> = decided.into_iter().map(|entry| entry.event).collect();
                 let after = replayed.step(step);
@@ -327,13 +377,30 @@ impl Engine {
         command: Command,
         ctx: CommandContext,
     ) -> Result<Applied, Error> {
-        let command = Arc::new(command);
+        self.execute_on_step_with(caller, step, command, ctx, |_, _| ())
+            .await
+    }
+
+    /// [`Self::execute_on_step`], and `also` in the same transaction.
+    async fn execute_on_step_with(
+        &self,
+        caller: &Caller,
+        step: StepId,
+        command: Command,
+        ctx: CommandContext,
+        also: impl Fn(&mut Tx, &Applied) + Send + Sync + 'static,
+    ) -> Result<Applied, Error> {
+        let (command, also) = (Arc::new(command), Arc::new(also));
         let outcome = self.store.transition(&caller.tenant, move |tx| {
             let (command, ctx) = (Arc::clone(&command), ctx.clone());
+            let also = Arc::clone(&also);
             Box::pin(async move {
                 let outcome = run(tx, Target::Step(step), &command, &ctx, None).await?;
                 Ok::<_, Error>(match outcome {
-                    CommandOutcome::Applied(done) => Ok(done),
+                    CommandOutcome::Applied(done) => {
+                        also(tx, &done);
+                        Ok(done)
+                    }
                     CommandOutcome::NotFound => {
                         let code = onward_core::Code::StepNotFound;
                         let kept =

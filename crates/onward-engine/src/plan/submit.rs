@@ -8,12 +8,14 @@ use onward_core::branch::{BranchVerdict, Effect};
 use onward_core::command::{StartNext, SubmitResult};
 use onward_core::decide::With;
 use onward_core::decide::start_next::assigned_step;
-use onward_core::id::{BranchId, ClaimToken, SessionId};
+use onward_core::event::ReviewAction;
+use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::role::Permission;
-use onward_core::step::StepResult;
+use onward_core::step::{StepResult, StepState};
 use onward_core::transition::Due;
 use onward_core::{
-    Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, Step, StepId, Timestamp,
+    Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, Step, StepId, StepStatus,
+    Timestamp,
 };
 use onward_store::{AuditTrail, Entry, Facts, Tx};
 
@@ -49,8 +51,12 @@ pub struct Submission {
 /// Response to a submission.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubmitResponse {
-    /// The completed step.
+    /// The step.
     pub step: StepId,
+    /// Its status: completed, or awaiting input if the result must be reviewed.
+    pub step_status: StepStatus,
+    /// The review of the result, if it must be reviewed.
+    pub review: Option<ReviewId>,
     /// Its plan.
     pub plan: PlanId,
     /// The plan's status.
@@ -73,6 +79,8 @@ enum TxOutcome {
     Accepted(Box<SubmitResponse>, Due),
     /// The same result was accepted earlier.
     Duplicate(PlanId),
+    /// The same result is under review.
+    UnderReview(Box<SubmitResponse>),
     Rejected(Error),
 }
 
@@ -101,6 +109,7 @@ impl Engine {
             result,
             token,
             fresh_token: self.ids.claim_token(),
+            review: ReviewId::new(self.ids.ordered_id(ctx.now)),
             session: session.clone(),
         });
         let next = claim_next.then(|| StartNext {
@@ -134,7 +143,13 @@ impl Engine {
                         return Ok(TxOutcome::Rejected(Error::Rejected { refusal, kept }));
                     }
                     CommandOutcome::Applied(done) if done.events.is_empty() => {
-                        return Ok(TxOutcome::Duplicate(done.head.id));
+                        let submitted = done.step(step);
+                        if submitted.is_some_and(|step| step.status().is_terminal()) {
+                            return Ok(TxOutcome::Duplicate(done.head.id));
+                        }
+                        // The caller asks for the next step with another call.
+                        let repeated = response(step, &done.head, submitted, &[]);
+                        return Ok(TxOutcome::UnderReview(Box::new(repeated)));
                     }
                     CommandOutcome::Applied(done) => done,
                 };
@@ -162,6 +177,7 @@ impl Engine {
                 self.sweep_waker.wake_by(due);
                 Ok(*submitted)
             }
+            TxOutcome::UnderReview(submitted) => Ok(*submitted),
             TxOutcome::Rejected(error) => Err(error),
             TxOutcome::Duplicate(plan) => {
                 self.repeat_response(caller, plan, step, claim_next).await
@@ -293,7 +309,15 @@ pub(crate) async fn replay_commit(
 /// Removes the result of an entry: a response does not contain results of earlier steps, and all of
 /// them together can be larger than memory.
 fn remove_result(entry: &mut Entry) {
-    if let Event::StepCompleted { result, .. } = &mut entry.event {
+    if let Event::StepCompleted { result, .. }
+    | Event::UserReviewed {
+        action: ReviewAction::Requested {
+            result: Some(result),
+            ..
+        },
+        ..
+    } = &mut entry.event
+    {
         *result = Arc::new(StepResult::from_summary(""));
     }
 }
@@ -320,8 +344,18 @@ fn response(
             None
         }
     });
+    let review = completed.and_then(|step| match &step.state {
+        StepState::AwaitingInput { review, .. } => Some(review.id),
+        StepState::Pending { .. }
+        | StepState::InProgress(_)
+        | StepState::Completed { .. }
+        | StepState::Skipped { .. }
+        | StepState::Failed { .. } => None,
+    });
     SubmitResponse {
         step,
+        step_status: completed.map_or(StepStatus::Completed, Step::status),
+        review,
         plan: head.id,
         plan_status: head.status(),
         progress: head.counts.progress(),

@@ -1,5 +1,7 @@
 //! The input and the result of the execution loop.
 
+use std::time::Duration;
+
 use onward_core::id::SessionId;
 use onward_core::transition::Due;
 use onward_core::watcher::Watcher;
@@ -22,6 +24,8 @@ pub(crate) struct CommandContext {
     pub(crate) author: Author,
     /// The monitor that issued the command, if it may have been asleep.
     pub(crate) watcher: Option<Watcher>,
+    /// How long a plan with a ready step may be without agent activity.
+    pub(crate) no_agent_after: Duration,
 }
 
 /// Result of executing a command.

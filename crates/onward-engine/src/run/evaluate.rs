@@ -2,6 +2,7 @@
 
 use onward_core::command::{HandleStalls, ModifyPlan, ResumeSession, StartNext};
 use onward_core::decide::{self, Outcome, With};
+use onward_core::event::Created;
 use onward_core::id::SessionId;
 use onward_core::{Command, Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
 use onward_store::{Facts, Plans, Tx};
@@ -78,6 +79,19 @@ pub(super) async fn evaluate(
     }
 }
 
+/// The events that follow the creation of a plan.
+pub(super) async fn evaluate_new_plan(
+    tx: &mut Tx,
+    created: &Created,
+    events: Vec<Event>,
+    now: Timestamp,
+) -> Result<Option<Evaluation>, Error> {
+    let head = Facts(tx).plan(created.plan).await?;
+    let steps = (1u32..).zip(&created.steps);
+    let steps = steps.map(|(order, spec)| Step::new(spec.clone(), order, now));
+    Ok(head.map(|head| Evaluation::new(head, steps.collect(), Ok(events))))
+}
+
 fn evaluate_head(events: Result<Vec<Event>, Refusal>, head: PlanHead) -> Evaluation {
     Evaluation::new(head, Vec::new(), events)
 }
@@ -107,6 +121,9 @@ pub(super) async fn evaluate_step(
         }
         Command::RequestReview(command) => {
             decide::request_review::decide(&facts, command, now).map(Outcome::Events)
+        }
+        Command::StartStep(command) => {
+            decide::start_step::decide(&facts, command, now).map(Outcome::Events)
         }
         Command::StartNext(_)
         | Command::ModifyPlan(_)
@@ -151,6 +168,7 @@ pub(super) async fn evaluate_step(
 /// The session that calls a command on a step.
 fn command_session(command: &Command, step: &Step) -> Option<SessionId> {
     let (token, session) = match command {
+        Command::StartStep(command) => return command.session.clone(),
         Command::SubmitResult(command) => (&command.token, &command.session),
         Command::ReportProgress(command) => (&command.token, &command.session),
         Command::RequestReview(command) => (&command.token, &command.session),

@@ -1,10 +1,11 @@
 //! Second half of the execution loop: writes the decision.
 
 use onward_core::StepId;
+use onward_core::attention::no_agent_at;
 use onward_core::finding::Finding;
 use onward_core::id::ArtifactId;
 use onward_core::step::StepState;
-use onward_core::transition::Transition;
+use onward_core::transition::{Due, Transition};
 use onward_store::{Artifacts, Author, Commit, Notifications, Transitions, Tx};
 
 use super::command::{Applied, CommandContext, CommandOutcome, inconsistent_decision};
@@ -32,8 +33,8 @@ pub(super) fn commit(
     // The invalid results that the holders of these steps have submitted so far.
     let kept = steps
         .iter()
-        .filter_map(|step| Some((step.id(), step.claimed_work()?.kept?)));
-    let kept: Vec<(StepId, ArtifactId)> = kept.collect();
+        .filter_map(|step| Some((step.id(), step.attempt(), step.claimed_work()?.kept?)));
+    let kept: Vec<(StepId, u32, ArtifactId)> = kept.collect();
     let before = head.seq;
     let commit_seq = commit_seq.unwrap_or(before.saturating_add(1));
     let Transition {
@@ -42,6 +43,11 @@ pub(super) fn commit(
         unchanged,
         due,
     } = Transition::new(head, steps, &events, ctx.now).map_err(inconsistent_decision)?;
+    // The sweep reports a plan that no agent continues.
+    let due = match (due, no_agent_at(&head, ctx.now, ctx.no_agent_after)) {
+        (Due::Unchanged, Some(at)) if !events.is_empty() => Due::By(at.next()),
+        (due, _) => due,
+    };
     let session = ctx.author.session.clone().or(session);
     if !events.is_empty() {
         let author = Author {
@@ -57,15 +63,17 @@ pub(super) fn commit(
             events: &events,
             at: ctx.now,
             author: &author,
+            acted: ctx.watcher.is_none(),
             due,
         });
     }
-    for (id, artifact) in kept {
+    for (id, attempt, artifact) in kept {
         let step = changed.iter().find(|after| after.step.id() == id);
         let superseded = step.is_some_and(|after| match &after.step.state {
             StepState::Completed { .. } => true,
+            // After a takeover, the input of the previous holder stays.
             StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => {
-                work.kept != Some(artifact)
+                after.step.attempt() == attempt && work.kept != Some(artifact)
             }
             StepState::Pending { .. } | StepState::Skipped { .. } | StepState::Failed { .. } => {
                 false

@@ -271,6 +271,7 @@ impl RandomAgent {
             step,
             summary: summary.clone(),
             questions: vec!["Is this correct?".to_owned()],
+            scope: onward_core::step::ReviewScope::Plan,
             token: Some(assigned.token.clone()),
             session: None,
         };

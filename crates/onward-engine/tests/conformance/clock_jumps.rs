@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use onward_core::attention::DEFAULT_NO_AGENT_AFTER;
 use onward_core::watcher::Watcher;
 use onward_core::{PlanId, Timestamp};
 use onward_engine::step::ProgressReport;
@@ -22,6 +23,10 @@ const SETTLED: Duration = Duration::from_secs(16);
 async fn begin(harness: &Harness) -> (CreatedPlan, Watcher) {
     let plan = harness.plan(2).await;
     let mut watcher = harness.engine.watcher();
+    assert_eq!(changed(harness, &mut watcher).await, []);
+    // The sweep checks once that an agent starts the plan.
+    harness.advance(DEFAULT_NO_AGENT_AFTER + MILLISECOND);
+    assert_eq!(changed(harness, &mut watcher).await, []);
     harness.claim(plan.id).await;
     assert_eq!(changed(harness, &mut watcher).await, []);
     (plan, watcher)

@@ -29,6 +29,7 @@ async fn plan_with_all_statuses(harness: &Harness) -> CreatedPlan {
         step: under_review.step,
         summary: "so?".to_owned(),
         questions: Vec::new(),
+        scope: onward_core::step::ReviewScope::Plan,
         token: None,
         session: None,
     };
@@ -239,7 +240,7 @@ async fn reports_values_of_the_wrong_type(harness: &Harness) {
     let corruptions = [
         corruption("plans", "created_at", None, "'yesterday'"),
         corruption("plans", "seq", None, "1.5"),
-        corruption("plans", "review_id", None, "X'0102'"),
+        corruption("plans", "open_reviews", None, "'[{}]'"),
         corruption("steps", "updated_at", Some(4), "'now'"),
         corruption("steps", "started_at", Some(2), "0.5"),
     ];

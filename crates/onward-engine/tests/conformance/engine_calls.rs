@@ -7,9 +7,10 @@ use std::fs::File;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use onward_core::command::{CreatePlan, Modification, ModifyPlan, ReportSkill, StepSpec};
+use onward_core::capture::{CapturePolicy, TaskReport};
+use onward_core::command::{CreatePlan, ForkPlan, Modification, ModifyPlan, ReportSkill, StepSpec};
 use onward_core::event::{Decision, ProgressSource};
-use onward_core::id::{ArtifactId, OutputId, SessionId, SkillExecutionId};
+use onward_core::id::{ArtifactId, OutputId, ReviewId, SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::skill::SkillStatus;
 use onward_core::turn::LoopControl;
@@ -82,6 +83,7 @@ fn question(step: StepId) -> ReviewRequest {
         step,
         summary: "Is this correct?".to_owned(),
         questions: Vec::new(),
+        scope: onward_core::step::ReviewScope::Plan,
         token: None,
         session: session(),
     }
@@ -176,8 +178,19 @@ pub(crate) fn create_calls() -> Vec<Call> {
         call!("begin_session", [Record], |e, c, ids| e.begin_session(
             &c,
             source(),
-            true
+            Some("startup")
         )),
+        call!("project_state", [Read], |e, c, ids| async move {
+            e.project_state(&c, "/work").await
+        }),
+        call!("record_compaction", [Record], |e, c, ids| e
+            .record_compaction(&c, source())),
+        call!("remind_of_claims", [Record], |e, c, ids| e
+            .remind_of_claims(&c, source())),
+        call!("capture_tasks", [Record, CreatePlan, Work], |e, c, ids| {
+            let policy = CapturePolicy::default();
+            e.capture_tasks(&c, source(), TaskReport::List(Vec::new()), policy)
+        }),
         call!("begin_turn", [Record], |e, c, ids| {
             let control = LoopControl::default();
             e.begin_turn(&c, source(), Fingerprint::Unavailable, control)
@@ -252,6 +265,17 @@ pub(crate) fn update_calls() -> Vec<Call> {
         call!("decide_review", [DecideReview], |e, c, ids| {
             e.decide_review(&c, ReviewDecision::new(ids.step, Decision::Skip, None))
         }),
+        call!("fork_plan", [Read, CreatePlan], |e, c, ids| {
+            let fork = ForkPlan {
+                plan: e.new_plan_id(),
+                from_order: 1,
+                name: None,
+                research_question: None,
+                design_rationale: None,
+                session: None,
+            };
+            e.fork_plan(&c, ids.plan, fork, None)
+        }),
         call!("modify_plan", [Work], |e, c, ids| {
             let fail = Modification::FailStep {
                 step: ids.step,
@@ -306,6 +330,11 @@ pub(crate) fn update_calls() -> Vec<Call> {
         }),
         call!("submit_feedback", [Work], |e, c, ids| e
             .submit_feedback(&c, opinion(ids.plan))),
+        call!("create_task", [Work], |e, c, ids| async move {
+            let state = serde_json::json!({});
+            e.create_task(&c, "get_next_step", Some(ids.plan), state)
+                .await
+        }),
         call!("delete_plan", [DeletePlan], |e, c, ids| e
             .delete_plan(&c, ids.plan)),
         call!("switch_session", [Intervene], |e, c, ids| {
@@ -346,6 +375,11 @@ pub(crate) fn read_calls() -> Vec<Call> {
         call!("list_steps", [Read], |e, c, ids| e
             .list_steps(&c, ids.plan, None, 0, 9)),
         call!("sheet", [Read], |e, c, ids| e.sheet(&c, ids.plan)),
+        call!("review_state", [Read], |e, c, ids| e.review_state(
+            &c,
+            ids.step,
+            ReviewId::from_u128(1)
+        )),
         call!("audit_trail", [Read], |e, c, ids| e
             .audit_trail(&c, ids.plan, 0, 9)),
         call!("full_plan", [Read], |e, c, ids| e.full_plan(&c, ids.plan)),
@@ -442,6 +476,15 @@ pub(crate) fn list_calls() -> Vec<Call> {
         call!("tenant", [Read], |e, c, ids| e.tenant(&c)),
         call!("logged_requests", [Read], |e, c, ids| e
             .logged_requests(&c, 9)),
+        call!("feedback", [Read], |e, c, ids| e.feedback(&c, ids.plan, 9)),
+        call!("step_history", [Read], |e, c, ids| e
+            .step_history(&c, ids.plan, ids.step)),
+        call!("output_versions", [Read], |e, c, ids| e
+            .output_versions(&c, ids.plan, "Theirs", 9)),
+        call!("review_decision", [Read], |e, c, ids| e
+            .review_decision(&c, ReviewId::from_u128(7))),
+        call!("tested_values", [Read], |e, c, ids| e
+            .tested_values(&c, &[])),
         call!("list_sessions", [Read], |e, c, ids| e.list_sessions(&c, 9)),
         call!("sessions_changed", [Read], |e, c, ids| e.sessions_changed(
             &c,

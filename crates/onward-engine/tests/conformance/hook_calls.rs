@@ -171,7 +171,7 @@ async fn ending_a_turn_settles_its_open_calls(harness: &Harness) {
     let [interrupted, denied] = [CallStatus::Interrupted, CallStatus::Denied];
     assert_eq!(harness.call_statuses().await, [interrupted, denied]);
     let begun = engine
-        .begin_session(&harness.me, source(), true)
+        .begin_session(&harness.me, source(), Some("startup"))
         .await
         .unwrap();
     assert_eq!(begun.interrupted, [], "the model has already continued");
@@ -199,9 +199,13 @@ async fn a_resumed_session_reports_interrupted_calls_once(harness: &Harness) {
         .admit_call(&harness.me, other, call, true, control);
     gated.await.unwrap();
     let engine = &harness.engine;
-    let begin = async |reports_interruptions| {
+    let begin = async |reports_interruptions: bool| {
         engine
-            .begin_session(&harness.me, source(), reports_interruptions)
+            .begin_session(
+                &harness.me,
+                source(),
+                reports_interruptions.then_some("startup"),
+            )
             .await
             .unwrap()
     };
@@ -245,7 +249,7 @@ async fn ending_a_session_settles_its_open_calls(harness: &Harness) {
     assert_eq!(harness.call_statuses().await, [CallStatus::Interrupted]);
     let begun = harness
         .engine
-        .begin_session(&harness.me, source(), true)
+        .begin_session(&harness.me, source(), Some("startup"))
         .await;
     assert_eq!(
         begun.unwrap().interrupted.len(),

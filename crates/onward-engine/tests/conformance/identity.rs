@@ -36,6 +36,7 @@ fn review_of(step: &AssignedStep) -> ReviewRequest {
         step: step.step,
         summary: "It is the Moon.".to_owned(),
         questions: vec!["And the Sun?".to_owned()],
+        scope: onward_core::step::ReviewScope::Plan,
         token: Some(step.token.clone()),
         session: None,
     }
@@ -306,6 +307,7 @@ async fn a_repeated_review_request_returns_the_open_review(harness: &Harness) {
     assert_eq!(harness.audit_trail(plan.id).await, trail);
     let different = ReviewRequest {
         questions: Vec::new(),
+        scope: onward_core::step::ReviewScope::Plan,
         ..review_of(&step)
     };
     let different = harness.engine.request_review(&harness.me, different).await;

@@ -133,6 +133,7 @@ async fn stores_rejected_review_requests_and_progress_reports(harness: &Harness)
         step: step.step,
         summary: "Is it the Moon?".to_owned(),
         questions: vec!["Really?".to_owned()],
+        scope: onward_core::step::ReviewScope::Plan,
         token: token(),
         session: None,
     };

@@ -234,8 +234,8 @@ async fn in_place_writers_and_writer_threads_alternate(harness: &Harness) {
             .await
     };
     for number in [1, 3, 5] {
-        assert_eq!(begin(&in_place).await.unwrap(), number);
-        assert_eq!(begin(&threaded).await.unwrap(), number + 1);
+        assert_eq!(begin(&in_place).await.unwrap().number, number);
+        assert_eq!(begin(&threaded).await.unwrap().number, number + 1);
     }
     in_place.clone().close().await;
     if database.backend() == Backend::Sqlite {

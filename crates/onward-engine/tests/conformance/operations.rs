@@ -115,6 +115,7 @@ impl Harness {
             step: step.step,
             summary: "so?".to_owned(),
             questions: Vec::new(),
+            scope: onward_core::step::ReviewScope::Plan,
             token: None,
             session: None,
         };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use onward_core::command::Modification;
 use onward_core::{PlanId, PlanStatus, StepStatus};
+use onward_engine::error::MAX_MATCHES;
 use onward_engine::list::{PlanPage, PlanQuery};
 
 use crate::harness::Harness;
@@ -354,10 +355,11 @@ async fn finds_a_plan_and_a_step_by_an_id_prefix(harness: &Harness) {
     // 300 consecutive numbers cannot differ in the first twelve of 24 bits.
     let prefix = &long.steps[150].to_string()[..3];
     let ambiguous = harness.engine.find_step(&harness.me, prefix).await;
-    assert!(
-        matches!(ambiguous, Err(onward_engine::Error::Ambiguous(_))),
-        "{ambiguous:?}"
-    );
+    let Err(onward_engine::Error::Ambiguous { matches, .. }) = ambiguous else {
+        panic!("{ambiguous:?}");
+    };
+    assert_eq!(matches.len(), MAX_MATCHES + 1);
+    assert!(matches.iter().all(|entry| entry.starts_with(prefix)));
 }
 
 async fn six_characters_distinguish_the_steps_of_a_plan(harness: &Harness) {

@@ -112,9 +112,9 @@ async fn reads_a_plan_of_another_process_once(harness: &Harness) {
     let (_, cached) = is_cached(harness, harness.next_step(plan)).await;
     assert!(cached, "the first call has read the whole plan");
     let first = format!("SELECT min(stalls_at) + 1 FROM steps WHERE plan_id = '{plan}'");
-    let due = format!("SELECT at = ({first}) FROM due WHERE plan_id = '{plan}'");
+    let due = format!("SELECT at <= ({first}) FROM due WHERE plan_id = '{plan}'");
     let matches = harness.sql(&due).expect("plan is due");
-    assert_eq!(matches.trim(), "t", "due when the first step may stall");
+    assert_eq!(matches.trim(), "t", "due before the first step can stall");
     other.close().await;
 }
 

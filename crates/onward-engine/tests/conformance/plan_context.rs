@@ -287,6 +287,7 @@ async fn names_the_next_tool_to_call(harness: &Harness) {
         step: step.step,
         summary: "Is this correct?".to_owned(),
         questions: vec!["Any objections?".to_owned()],
+        scope: onward_core::step::ReviewScope::Plan,
         token: None,
         session: None,
     };
@@ -374,6 +375,7 @@ async fn respects_any_character_budget(harness: &Harness) {
         step: under_review.step,
         summary: "Is this correct? ".repeat(300),
         questions: vec!["Or not? ".repeat(450); 10],
+        scope: onward_core::step::ReviewScope::Plan,
         token: None,
         session: None,
     };

@@ -129,6 +129,7 @@ impl RandomWalk {
                     step,
                     summary: "so?".to_owned(),
                     questions: vec!["or so?".to_owned()],
+                    scope: onward_core::step::ReviewScope::Plan,
                     token,
                     session: None,
                 };
@@ -176,7 +177,13 @@ impl RandomWalk {
 
     async fn modify(&mut self, harness: &Harness) -> String {
         let step = self.any_step(harness).await;
-        let modification = match self.rng.random_below(6) {
+        let modification = match self.rng.random_below(7) {
+            6 => Modification::RedoStep {
+                step,
+                reason: "wrong source".to_owned(),
+                cascade: self.one_in(2),
+                ids: (0..20).map(|_| harness.engine.new_step_id()).collect(),
+            },
             0 => Modification::AddSteps {
                 steps: harness.steps(1),
                 insert_after: Some(u32::try_from(self.rng.random_below(9)).unwrap()),

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use onward_core::attention::DEFAULT_NO_AGENT_AFTER;
+
 use crate::harness::Harness;
 use crate::on_both_databases;
 
-const THRESHOLD: Duration = Duration::from_secs(30 * 60);
 const MINUTE: Duration = Duration::from_secs(60);
 
 async fn a_database_without_obstacles_accepts_writes(harness: &Harness) {
@@ -18,7 +19,7 @@ async fn reports_plans_that_no_process_sweeps(harness: &Harness) {
     let has_no_leader = async || harness.engine.sweep_has_no_leader().await.unwrap();
     assert!(!has_no_leader().await, "nothing is due");
     harness.claim(plan.id).await;
-    harness.advance(THRESHOLD + MINUTE);
+    harness.advance(DEFAULT_NO_AGENT_AFTER + MINUTE);
     assert!(!has_no_leader().await, "the sweep may be about to run");
     harness.advance(Duration::from_secs(1));
     assert!(has_no_leader().await);

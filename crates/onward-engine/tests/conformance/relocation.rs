@@ -137,6 +137,7 @@ async fn fill(harness: &Harness, engine: &Engine, me: &Caller) -> Held {
         step: claimed_step(asking.unwrap()).step,
         summary: "correct?".to_owned(),
         questions: Vec::new(),
+        scope: onward_core::step::ReviewScope::Plan,
         token: None,
         session: None,
     };
@@ -164,6 +165,8 @@ async fn fill(harness: &Harness, engine: &Engine, me: &Caller) -> Held {
         output: None,
     };
     engine.submit_feedback(me, feedback).await.unwrap();
+    let task = engine.create_task(me, "extract_data", None, json!({ "moons": 2 }));
+    task.await.unwrap();
     let skill = ReportSkill {
         skill: "survey".to_owned(),
         status: SkillStatus::Started,

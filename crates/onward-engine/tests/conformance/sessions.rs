@@ -355,9 +355,9 @@ async fn offers_an_unfinished_plan_of_the_directory(harness: &Harness) {
     let begin = async || {
         let begun = harness
             .engine
-            .begin_session(&harness.me, source(), true)
+            .begin_session(&harness.me, source(), Some("startup"))
             .await;
-        begun.unwrap().plan
+        begun.unwrap().project.plan.map(|plan| plan.sheet)
     };
     assert_eq!(begin().await, None);
     let (first, second) = (harness.plan(1).await, harness.plan(1).await);
@@ -383,9 +383,9 @@ async fn offers_an_unfinished_plan_of_the_directory(harness: &Harness) {
     };
     let begun = harness
         .engine
-        .begin_session(&harness.me, other_directory, true)
+        .begin_session(&harness.me, other_directory, Some("startup"))
         .await;
-    assert_eq!(begun.unwrap().plan, None);
+    assert_eq!(begun.unwrap().project.plan, None);
 }
 
 async fn previews_redact_secrets_and_replace_nul(harness: &Harness) {

@@ -99,7 +99,7 @@ fn a_statement_for_one_backend_has_a_comment_with_the_reason() {
 }
 
 /// Statements of frequent calls and lists, with parameters.
-const HOT: [(&str, &str); 39] = [
+const HOT: [(&str, &str); 41] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
     ("step_facts_and_ready", "'t', {id}"),
@@ -136,8 +136,10 @@ const HOT: [(&str, &str); 39] = [
     ("session", "'t', 's'"),
     ("session_agent", "'t', 's', ''"),
     ("turn_last", "'t', 's', ''"),
-    ("directory_plan_open", "'t', '/d'"),
+    ("directory_plans_open", "'t', '/d', 1"),
     ("sessions_latest", "'t', 1"),
+    ("turns_last_of_sessions", "'t', 1"),
+    ("calls_of_sessions", "'t', 1"),
     ("turn_steps_latest", "'t', 's', '', 1, 1"),
 ];
 
@@ -187,8 +189,14 @@ async fn frequent_statements_use_an_index(harness: &Harness) {
                 assert!(searches && !scans, "{hot}:\n{plan}");
                 // An index lookup by tenant only reads all rows of the tenant, which is acceptable
                 // for counts and lists.
-                let reads_tenant =
-                    ["notice_first", "plans_by_status", "sessions_latest"].contains(&hot);
+                let reads_tenant = [
+                    "notice_first",
+                    "plans_by_status",
+                    "sessions_latest",
+                    "turns_last_of_sessions",
+                    "calls_of_sessions",
+                ]
+                .contains(&hot);
                 assert!(
                     reads_tenant || !plan.contains("(tenant_id=?)"),
                     "{hot}:\n{plan}"
@@ -201,8 +209,9 @@ async fn frequent_statements_use_an_index(harness: &Harness) {
                     "plans_in",
                     "plans_found",
                     "plans_ended_before",
-                    "directory_plan_open",
+                    "directory_plans_open",
                     "turn_steps_latest",
+                    "calls_of_sessions",
                 ]
                 .contains(&hot);
                 assert!(!sorts || few, "{hot}:\n{plan}");

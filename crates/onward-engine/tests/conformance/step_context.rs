@@ -250,6 +250,7 @@ async fn review_next_step(
         step: step.step,
         summary: "Is this correct?".to_owned(),
         questions: Vec::new(),
+        scope: onward_core::step::ReviewScope::Plan,
         token: None,
         session: None,
     };

@@ -360,7 +360,7 @@ async fn never_marks_an_agent_whose_hooks_report_activity(harness: &Harness) {
         harness.begin_turn(source()).await;
         assert_eq!(acted_on(harness, &mut watcher).await, []);
     }
-    harness.advance(SECOND + MILLISECOND);
+    harness.advance(SECOND * 5 / 4 + MILLISECOND);
     assert_eq!(acted_on(harness, &mut watcher).await, [plan.id]);
 }
 
@@ -390,7 +390,30 @@ async fn audit_entries_of_status_changes_contain_from_and_to(harness: &Harness) 
     );
 }
 
+/// An event of a session within a quarter of the threshold after the last recorded one is not
+/// recorded; the threshold counts from that event.
+async fn an_event_that_is_not_recorded_counts(harness: &Harness) {
+    let plan = plan_with_policy(harness, 1, OnStall::Mark).await;
+    let mut watcher = harness.engine.watcher();
+    let session = Some(SessionId::new("one"));
+    let claimed = harness
+        .engine
+        .next_step(&harness.me, plan.id, session, false);
+    claimed.await.unwrap();
+    for wait in [SECOND / 4, SECOND / 5] {
+        harness.advance(wait);
+        harness.begin_turn(source()).await;
+    }
+    let current = harness.status(plan.id).await.current;
+    assert!(current.unwrap().last_progress_at < Some(harness.now()));
+    harness.advance(SECOND);
+    assert_eq!(acted_on(harness, &mut watcher).await, []);
+    harness.advance(SECOND / 4);
+    assert_eq!(acted_on(harness, &mut watcher).await, [plan.id]);
+}
+
 on_both_databases![exclusive:
+    an_event_that_is_not_recorded_counts,
     audit_entries_of_status_changes_contain_from_and_to,
     a_stalled_step_marks_its_plan_once,
     never_marks_an_agent_whose_hooks_report_activity,

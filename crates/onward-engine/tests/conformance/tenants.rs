@@ -165,6 +165,7 @@ async fn lists_contain_no_data_of_another_tenant(harness: &Harness) {
         step: other.ids.step,
         summary: "theirs".to_owned(),
         questions: Vec::new(),
+        scope: onward_core::step::ReviewScope::Plan,
         token: None,
         session: None,
     };

@@ -122,6 +122,7 @@ async fn replaces_nul_in_progress_reviews_and_modifications(harness: &Harness) {
         step: step.step,
         summary: SENT.to_owned(),
         questions: vec![SENT.to_owned()],
+        scope: onward_core::step::ReviewScope::Plan,
         token: None,
         session: Some(SessionId::new(SENT)),
     };

@@ -111,7 +111,10 @@ async fn rejects_revoking_an_ambiguous_name(harness: &Harness) {
         created.unwrap();
     }
     let rejected = harness.engine.revoke_token(&harness.me, "same").await;
-    assert!(matches!(rejected, Err(Error::Ambiguous(_))), "{rejected:?}");
+    assert!(
+        matches!(rejected, Err(Error::Ambiguous { .. })),
+        "{rejected:?}"
+    );
 }
 
 async fn rejects_invalid_names_and_expiry_times(harness: &Harness) {

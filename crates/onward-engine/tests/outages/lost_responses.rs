@@ -164,6 +164,7 @@ impl<'a> Fixture<'a> {
                     step,
                     summary: "Is this correct?".to_owned(),
                     questions: Vec::new(),
+                    scope: onward_core::step::ReviewScope::Plan,
                     token,
                     session,
                 };

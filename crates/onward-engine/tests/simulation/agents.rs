@@ -103,7 +103,7 @@ impl Agents {
             return (agent, self.request_for_unknown_plan(agent));
         }
         let plan = &model.plans[&key];
-        let awaits_review = plan.status == PlanStatus::AwaitingReview;
+        let awaits_review = plan.count(StepStatus::AwaitingInput) > 0;
         let stalled = plan.status == PlanStatus::Stalled;
         let untargeted = u64::from(self.target.is_none());
         let creation_weight = untargeted * u64::from(self.created_plans < MAX_PLANS) * 4;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::model::Model;
 use crate::response::Response;
 
-const REQUIRED: [&str; 49] = [
+const REQUIRED: [&str; 50] = [
     "rejected INVALID_STEP_REFERENCE",
     "rejected claim_superseded",
     "rejected conflict",
@@ -32,6 +32,7 @@ const REQUIRED: [&str; 49] = [
     "plan_modified add_branch",
     "plan_modified add_steps",
     "plan_modified fail_step",
+    "plan_modified redo_step",
     "plan_modified remove_step",
     "plan_modified reorder_steps",
     "plan_modified requeue_step",

@@ -27,7 +27,9 @@ pub(crate) fn check(plan: &FullPlan) -> Result<(), String> {
         let allowed_after_end = matches!(
             entry.event,
             Event::PlanModified {
-                change: Change::InstructionsUpdated { .. },
+                change: Change::InstructionsUpdated { .. }
+                    | Change::StepRenamed { .. }
+                    | Change::StepRedone { .. },
                 ..
             } | Event::BranchTaken { .. }
         );

@@ -154,6 +154,7 @@ fn response_from_rows(request: &Request, rows: &Rows) -> Option<Response> {
                     review: *review,
                     step: *step,
                     plan: *plan,
+                    plan_status: stored.plan.sheet.head.status(),
                 })
             }
             _ => None,

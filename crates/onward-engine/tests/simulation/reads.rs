@@ -40,7 +40,9 @@ pub(crate) async fn check_plan(engine: &Engine, key: &PlanKey, plan: &Plan) -> R
     expect_equal("head", &status.sheet.head, &plan.head())?;
     expect_equal("derived status", &status.derived, &plan.derived())?;
     let lines_where = |filter: &dyn Fn(&StepLine) -> bool| -> Vec<StepLine> {
-        plan.step_lines().into_iter().filter(filter).collect()
+        let active = plan.step_lines().into_iter();
+        let active = active.filter(|line| line.superseded_by.is_none());
+        active.filter(filter).collect()
     };
     let with_status = |status: StepStatus| lines_where(&|line| line.status == status);
     expect_equal(
@@ -122,7 +124,11 @@ fn stalls(
             .current_claim()
             .expect("step in progress has a claim")
             .inactive_since();
-        let until = since.checked_add(threshold).expect("timestamp is in range");
+        let until = match given {
+            Some(given) => since.checked_add(given),
+            None => step.active_until(plan.threshold),
+        };
+        let until = until.expect("timestamp is in range");
         if now > until {
             stalled.push(StalledStep {
                 step: step.id(),
@@ -216,9 +222,8 @@ pub(crate) async fn check_lists(
     let reviews = reviews.map_err(|error| format!("list of reviews failed: {error}"))?;
     let mut actual: Vec<_> = reviews.iter().map(|open| (open.plan, open.step)).collect();
     actual.sort();
-    let awaits_review = |plan: &Plan| plan.status == PlanStatus::AwaitingReview;
     let mut expected = Vec::new();
-    for (key, plan) in own().filter(|(_, plan)| awaits_review(plan)) {
+    for (key, plan) in own().filter(|(_, plan)| !plan.has_ended()) {
         let awaiting = plan
             .steps
             .iter()

@@ -58,6 +58,7 @@ pub(crate) fn caller(tenant: &Arc<str>, author: &str) -> Caller {
         name: author.to_owned(),
         role: Role::Owner,
         policy: TenantPolicy::LOCAL,
+        origin: onward_engine::RequestOrigin::default(),
     }
 }
 

@@ -104,6 +104,7 @@ impl Response {
     pub(crate) fn review(&self) -> Option<ReviewId> {
         match self {
             Response::ReviewRequested(opened) => Some(opened.review),
+            Response::Submitted(submitted) => submitted.review,
             _ => None,
         }
     }
@@ -133,5 +134,6 @@ pub(crate) fn clear_surroundings(next: &mut NextStep) {
 
 pub(crate) fn without_updated_at(mut line: StepLine) -> StepLine {
     line.updated_at = Timestamp::MIN;
+    line.note = None;
     line
 }

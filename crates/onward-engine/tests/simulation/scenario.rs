@@ -240,7 +240,7 @@ impl Agents {
             return Operation::Decide(step, onward_core::event::Decision::Approve, None);
         }
         match first_with(StepStatus::InProgress) {
-            Some(step) => self.result_for(step),
+            Some(step) => self.result_for(plan, step),
             None => Operation::Next {
                 plan: plan.id,
                 session: None,

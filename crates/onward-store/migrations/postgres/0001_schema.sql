@@ -78,8 +78,7 @@ CREATE TABLE tenants (
 -- with NULL counts as invalid.
 CREATE FUNCTION onward_plan_is_valid(status text, on_stall text, stall_threshold_ms bigint,
     pending bigint, in_progress bigint, awaiting_input bigint, completed bigint, skipped bigint,
-    failed bigint, seq bigint, review_step uuid, review_id uuid, marked_at bigint, ended_at bigint,
-    failure_kind text) RETURNS boolean
+    failed bigint, seq bigint, open_reviews text, marked_at bigint, ended_at bigint, failure_kind text) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF (on_stall IN ('mark', 'requeue', 'fail', 'ignore')
@@ -88,20 +87,20 @@ BEGIN
         RETURN false;
     END IF;
     IF status IN ('planning', 'executing') THEN
-        RETURN num_nonnulls(review_step, review_id, marked_at, ended_at, failure_kind) = 0;
+        RETURN num_nonnulls(open_reviews, marked_at, ended_at, failure_kind) = 0;
     ELSIF status = 'completed' THEN
         RETURN ended_at IS NOT NULL
-            AND num_nonnulls(review_step, review_id, marked_at, failure_kind) = 0
+            AND num_nonnulls(open_reviews, marked_at, failure_kind) = 0
             AND pending + in_progress + awaiting_input = 0;
     ELSIF status = 'awaiting_review' THEN
-        RETURN num_nonnulls(review_step, review_id) = 2
+        RETURN open_reviews IS NOT NULL
             AND num_nonnulls(marked_at, ended_at, failure_kind) = 0;
     ELSIF status = 'stalled' THEN
         RETURN marked_at IS NOT NULL
-            AND num_nonnulls(review_step, review_id, ended_at, failure_kind) = 0;
+            AND num_nonnulls(open_reviews, ended_at, failure_kind) = 0;
     ELSIF status = 'failed' THEN
         RETURN num_nonnulls(ended_at, failure_kind) = 2
-            AND num_nonnulls(review_step, review_id, marked_at) = 0;
+            AND num_nonnulls(open_reviews, marked_at) = 0;
     END IF;
     RETURN false;
 END;
@@ -114,11 +113,13 @@ CREATE TABLE plans (
     research_question text NOT NULL,
     design_rationale text,
     output_formatting_notes text,
+    -- `agent`: mirrors the agent's own plan or task list.
+    origin text NOT NULL DEFAULT 'caller' CHECK (origin = 'caller' OR origin = 'agent'),
     stall_threshold_ms bigint,
     on_stall text NOT NULL,
     status text NOT NULL,
-    review_step uuid,
-    review_id uuid,
+    -- Pending reviews that stop the plan, as JSON.
+    open_reviews text,
     marked_at bigint,
     ended_at bigint,
     failure_kind text,
@@ -136,24 +137,42 @@ CREATE TABLE plans (
     version_tag bigint NOT NULL DEFAULT 0,
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
-    -- In units of ten seconds; lists are ordered by it first. A row whose indexed columns keep
-    -- their values can be updated in place (HOT), which an index over `updated_at` would prevent.
-    updated_about bigint NOT NULL DEFAULT 0,
+    -- Last action of an agent or a user; the sweep does not count.
+    acted_at bigint NOT NULL,
+    -- Last activity of an agent.
+    worked_at bigint NOT NULL,
+    -- The owner: the author of the first event, and the name, host and directory of the agent.
+    created_by text NOT NULL,
+    client text,
+    host text,
+    directory text,
+    -- `acted_at` in units of ten seconds; lists are ordered by it first. A row whose indexed columns keep
+    -- their values can be updated in place (HOT), which an index over `acted_at` would prevent.
+    acted_about bigint NOT NULL DEFAULT 0,
     -- Number of steps. It seldom changes, and so do the indexes over it.
     steps bigint NOT NULL DEFAULT 0,
+    -- Steps that were redone. They are not included in the other counts.
+    superseded bigint NOT NULL DEFAULT 0 CHECK (superseded >= 0),
+    -- The plan of which this one is a fork, and the first step whose result was not taken over.
+    forked_from uuid,
+    forked_step bigint,
     PRIMARY KEY (tenant_id, plan_id),
     CONSTRAINT plans_state CHECK (onward_plan_is_valid(status, on_stall, stall_threshold_ms, pending,
-        in_progress, awaiting_input, completed, skipped, failed, seq, review_step, review_id, marked_at,
+        in_progress, awaiting_input, completed, skipped, failed, seq, open_reviews, marked_at,
         ended_at, failure_kind))
 ) WITH (fillfactor = 75);
 -- For lists by status; counting needs no other index.
-CREATE INDEX plans_by_status ON plans (tenant_id, status, updated_about, steps);
+CREATE INDEX plans_by_status ON plans (tenant_id, status, acted_about, steps);
+-- For counting ended plans by outcome. A change of an open plan does not touch it.
+CREATE INDEX plans_ended ON plans (tenant_id, status, failed, failure_kind)
+    WHERE ended_at IS NOT NULL;
+CREATE INDEX plans_forks ON plans (tenant_id, forked_from) WHERE forked_from IS NOT NULL;
 
 CREATE FUNCTION onward_step_is_valid(status text, step_order bigint, step_type text,
     stall_threshold_ms bigint, max_attempts bigint, attempt bigint, open_dependencies bigint,
     undelivered bigint, stalls_at bigint, claim_token text, started_at bigint, ended_at bigint,
-    ended_commit bigint, review text, result_summary text, skipped_by_branch uuid,
-    skipped_by_review uuid, failure_kind text) RETURNS boolean
+    ended_commit bigint, review text, result_summary text, result_evidence text,
+    skipped_by_branch uuid, skipped_by_review uuid, failure_kind text) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF (step_order <> 0
@@ -165,8 +184,8 @@ BEGIN
     END IF;
     IF status = 'in_progress' THEN
         RETURN num_nonnulls(claim_token, started_at) = 2 AND undelivered IN (0, 1, 2)
-            AND num_nonnulls(ended_at, ended_commit, review, result_summary, skipped_by_branch,
-                skipped_by_review, failure_kind) = 0;
+            AND num_nonnulls(ended_at, ended_commit, review, result_summary, result_evidence,
+                skipped_by_branch, skipped_by_review, failure_kind) = 0;
     ELSIF undelivered <> 0 AND status <> 'awaiting_input' OR stalls_at IS NOT NULL THEN
         RETURN false;
     ELSIF status = 'completed' THEN
@@ -175,19 +194,19 @@ BEGIN
     ELSIF status = 'pending' THEN
         RETURN attempt > 0
             AND num_nonnulls(claim_token, started_at, ended_at, ended_commit, review, result_summary,
-                skipped_by_branch, skipped_by_review, failure_kind) = 0;
+                result_evidence, skipped_by_branch, skipped_by_review, failure_kind) = 0;
     ELSIF status = 'awaiting_input' THEN
         RETURN num_nonnulls(claim_token, started_at, review) = 3 AND undelivered IN (0, 1, 2)
-            AND num_nonnulls(ended_at, ended_commit, result_summary, skipped_by_branch,
-                skipped_by_review, failure_kind) = 0;
+            AND num_nonnulls(ended_at, ended_commit, result_summary, result_evidence,
+                skipped_by_branch, skipped_by_review, failure_kind) = 0;
     ELSIF status = 'skipped' THEN
         RETURN num_nonnulls(ended_at, ended_commit) = 2
             AND num_nonnulls(skipped_by_branch, skipped_by_review) = 1
-            AND num_nonnulls(started_at, review, result_summary, failure_kind) = 0;
+            AND num_nonnulls(started_at, review, result_summary, result_evidence, failure_kind) = 0;
     ELSIF status = 'failed' THEN
         RETURN num_nonnulls(ended_at, ended_commit, failure_kind) = 3
-            AND num_nonnulls(started_at, review, result_summary, skipped_by_branch,
-                skipped_by_review) = 0;
+            AND num_nonnulls(started_at, review, result_summary, result_evidence,
+                skipped_by_branch, skipped_by_review) = 0;
     END IF;
     RETURN false;
 END;
@@ -205,12 +224,16 @@ CREATE TABLE steps (
     depends_on text NOT NULL,
     stall_threshold_ms bigint,
     max_attempts bigint NOT NULL,
+    -- What a result must contain, and who reviews it, as JSON.
+    gates text,
     status text NOT NULL,
     attempt bigint NOT NULL,
     claim_token text,
     claim_session text,
     started_at bigint,
     last_progress_at bigint,
+    -- 1 if events of the holder's session are recorded as activity.
+    monitored bigint NOT NULL DEFAULT 0 CHECK (monitored IN (0, 1)),
     stall_marked_at bigint,
     undelivered bigint NOT NULL,
     -- The artifact with the holder's last invalid result.
@@ -224,6 +247,7 @@ CREATE TABLE steps (
     result text,
     result_report text,
     result_notes text,
+    result_evidence text,
     skipped_by_branch uuid,
     skipped_by_review uuid,
     failure_kind text,
@@ -233,14 +257,21 @@ CREATE TABLE steps (
     -- Derived, so that an index finds the steps that can be assigned and those that have stalled.
     open_dependencies bigint NOT NULL,
     stalls_at bigint,
+    -- The last progress report with a note or a percentage. Outdated if it is older than the claim.
+    last_note text,
+    last_percent double precision,
+    noted_at bigint,
+    -- The step that this one redoes, and the step that redoes this one.
+    supersedes uuid,
+    superseded_by uuid CHECK (superseded_by IS NULL OR ended_at IS NOT NULL),
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
     CONSTRAINT steps_kept CHECK (kept_artifact_id IS NULL
         OR status IN ('in_progress', 'awaiting_input')),
     CONSTRAINT steps_state CHECK (onward_step_is_valid(status, step_order, step_type,
         stall_threshold_ms, max_attempts, attempt, open_dependencies, undelivered, stalls_at,
-        claim_token, started_at, ended_at, ended_commit, review, result_summary, skipped_by_branch,
-        skipped_by_review, failure_kind))
+        claim_token, started_at, ended_at, ended_commit, review, result_summary, result_evidence,
+        skipped_by_branch, skipped_by_review, failure_kind))
 ) WITH (fillfactor = 85);
 -- A change of the status cannot be HOT, because the indexes depend on it. Activity of a step in
 -- progress can: no index contains `last_progress_at`, `stalls_at` or `updated_at`. A plan has few steps
@@ -344,6 +375,7 @@ CREATE TABLE artifacts (
     created_at bigint NOT NULL,
     PRIMARY KEY (tenant_id, artifact_id)
 );
+CREATE INDEX artifacts_by_time ON artifacts (tenant_id, created_at, artifact_id);
 CREATE INDEX artifacts_of_plan ON artifacts (tenant_id, plan_id, created_at)
     WHERE plan_id IS NOT NULL;
 
@@ -467,23 +499,58 @@ CREATE TABLE feedback (
 );
 CREATE INDEX feedback_of_plan ON feedback (tenant_id, plan_id, created_at, feedback_id);
 
+-- Tool calls that MCP clients follow as tasks. A task without an outcome has a state, from which its
+-- tool derives the status, and a task with an outcome does not change.
+CREATE TABLE tasks (
+    tenant_id text NOT NULL,
+    task_id uuid NOT NULL,
+    actor text NOT NULL,
+    tool text NOT NULL,
+    plan_id uuid,
+    state text,
+    version bigint NOT NULL CHECK (version >= 1),
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    outcome text CHECK (outcome IN ('completed', 'failed', 'cancelled')),
+    result text,
+    PRIMARY KEY (tenant_id, task_id),
+    CHECK ((outcome IS NULL) = (state IS NOT NULL)),
+    CHECK ((result IS NOT NULL) = (outcome IS NOT NULL AND outcome <> 'cancelled'))
+);
+CREATE INDEX tasks_of_plan ON tasks (tenant_id, plan_id) WHERE plan_id IS NOT NULL;
+-- Tasks without a plan are found only by their age.
+CREATE INDEX tasks_without_plan ON tasks (tenant_id, created_at) WHERE plan_id IS NULL;
+
 -- Agent sessions as reported by hooks: turns, steps, and the state of the turn detector.
 CREATE TABLE sessions (
     tenant_id text NOT NULL,
     session_id text NOT NULL CHECK (session_id <> ''),
     agent text NOT NULL,
     directory text,
+    -- Who runs the agent: the first caller that reported the session.
+    actor text,
+    -- The beginning of the last prompt, without secrets. It names a captured plan.
+    prompt text,
     started_at bigint NOT NULL,
     last_seen_at bigint NOT NULL,
     ended_at bigint,
     switched_off bigint NOT NULL CHECK (switched_off IN (0, 1)),
     -- Claims in the results of its calls: a list of steps and tokens.
     claims text NOT NULL DEFAULT '[]',
+    -- The last summary of the project that the agent received: the event that requested it, and when.
+    -- The event `due` is a compaction whose own event carries no text.
+    primed_for text,
+    primed_at bigint,
+    -- The agent's own task list, and the plan that mirrors it.
+    captured text,
+    -- The claims that the agent was reminded of when it stopped.
+    reminded text,
     -- For subscribers in other processes: when it changed last, and how often.
     changed_at bigint NOT NULL DEFAULT 0,
     changes bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant_id, session_id),
-    CHECK (last_seen_at >= started_at)
+    CHECK (last_seen_at >= started_at),
+    CHECK ((primed_for IS NULL) = (primed_at IS NULL))
 );
 CREATE INDEX sessions_by_time ON sessions (tenant_id, last_seen_at, session_id);
 CREATE INDEX sessions_by_change ON sessions (tenant_id, changed_at);
@@ -519,6 +586,10 @@ CREATE TABLE turns (
     held text CHECK (held IN ('stalled', 'max_steps')),
     nudged bigint NOT NULL CHECK (nudged IN (0, 1)),
     refusals bigint NOT NULL CHECK (refusals >= 0),
+    -- The last event of a subagent. Those of the agent itself are in `sessions.last_seen_at`.
+    seen_at bigint NOT NULL,
+    -- The beginning of a subagent's answer, without secrets.
+    answer text,
     PRIMARY KEY (tenant_id, session_id, agent_id, turn),
     CHECK ((ended_at IS NULL) = (why_ended IS NULL)),
     CHECK ((verdict IS NULL) = (steps = 0))
@@ -535,11 +606,14 @@ CREATE TABLE turn_steps (
     why text,
     idle_steps bigint NOT NULL CHECK (idle_steps >= 0),
     calls text NOT NULL,
+    -- Sent to the model after the step: a nudge or a reminder.
+    message text,
     PRIMARY KEY (tenant_id, session_id, agent_id, turn, step),
     CHECK (why IS NULL OR verdict <> 'unjudged')
 );
 
--- Plans that were worked on from a directory, so that the next session there can resume them.
+-- Plans that were worked on from a directory, so that the next session there can resume them. The
+-- directory is the project of the session: all worktrees and subdirectories of a repository are one.
 CREATE TABLE directory_plans (
     tenant_id text NOT NULL,
     directory text NOT NULL,
@@ -609,6 +683,8 @@ CREATE TABLE session_calls (
 );
 CREATE INDEX session_calls_open ON session_calls (tenant_id, session_id)
     WHERE status IN ('requested', 'awaiting_approval', 'running');
+CREATE INDEX session_calls_interrupted ON session_calls (tenant_id, session_id)
+    WHERE status = 'interrupted';
 CREATE INDEX session_calls_by_id ON session_calls (tenant_id, session_id, agent_id, call_id);
 
 -- Due calls: when the open calls of a session must be checked, and which process runs them, so that
@@ -641,6 +717,7 @@ CREATE TABLE outputs (
     PRIMARY KEY (tenant_id, output_id),
     UNIQUE (tenant_id, plan_id, title, version)
 );
+CREATE INDEX outputs_by_time ON outputs (tenant_id, created_at, output_id);
 
 -- A chunk of the content of an artifact or output, in characters, and its words as normalized by
 -- the core: the dictionary `simple` leaves them unchanged.
@@ -714,7 +791,7 @@ CREATE TABLE notices (
     -- Identifies the finding within the plan, so that it is reported once, whichever process found
     -- it.
     finding text NOT NULL CHECK (finding <> ''),
-    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure')),
+    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure', 'no_agent')),
     step_id uuid,
     attempt bigint CHECK (attempt >= 1),
     since_at bigint NOT NULL,
@@ -758,7 +835,7 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['tenants', 'plans', 'steps', 'dependencies', 'branches',
         'branch_needs', 'events', 'resumed_sessions', 'idempotency_keys', 'artifacts', 'tenant_log',
         'tool_calls', 'tokens', 'token_hashes', 'sign_outs', 'due', 'skill_executions', 'feedback',
-        'sessions', 'session_agents', 'turns', 'turn_steps', 'directory_plans', 'session_calls', 'due_calls',
+        'tasks', 'sessions', 'session_agents', 'turns', 'turn_steps', 'directory_plans', 'session_calls', 'due_calls',
         'outputs', 'chunks', 'chunk_signs', 'vectors', 'extractions', 'notices', 'plan_words']
     LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
@@ -1003,9 +1080,9 @@ BEGIN
         JOIN plans ON plans.tenant_id = of_tenant AND plans.plan_id = plan_words.plan_id
     WHERE plan_words.tenant_id = of_tenant AND plan_words.words @@ to_tsquery('simple', asked)
         AND statuses LIKE '%' || plans.status || '%'
-        AND (plans.updated_at < before_at
-            OR (plans.updated_at = before_at AND plans.plan_id < before_plan))
-    ORDER BY plans.updated_at DESC, plans.plan_id DESC LIMIT page;
+        AND (plans.acted_at < before_at
+            OR (plans.acted_at = before_at AND plans.plan_id < before_plan))
+    ORDER BY plans.acted_at DESC, plans.plan_id DESC LIMIT page;
 END;
 $$;
 

@@ -23,12 +23,14 @@ CREATE TABLE plans (
     research_question text NOT NULL,
     design_rationale text,
     output_formatting_notes text,
+    -- `agent`: mirrors the agent's own plan or task list.
+    origin text NOT NULL DEFAULT 'caller' CHECK (origin = 'caller' OR origin = 'agent'),
     stall_threshold_ms integer CHECK (stall_threshold_ms > 0),
     on_stall text NOT NULL CHECK (on_stall = 'mark' OR on_stall = 'requeue' OR on_stall = 'fail'
         OR on_stall = 'ignore'),
     status text NOT NULL,
-    review_step blob,
-    review_id blob,
+    -- Pending reviews that stop the plan, as JSON.
+    open_reviews text,
     marked_at integer,
     ended_at integer,
     failure_kind text,
@@ -46,24 +48,41 @@ CREATE TABLE plans (
     version_tag integer NOT NULL DEFAULT 0,
     created_at integer NOT NULL,
     updated_at integer NOT NULL,
-    -- In units of ten seconds; lists are ordered by it first. An index over `updated_at` would
+    -- Last action of an agent or a user; the sweep does not count.
+    acted_at integer NOT NULL,
+    -- Last activity of an agent.
+    worked_at integer NOT NULL,
+    -- The owner: the author of the first event, and the name, host and directory of the agent.
+    created_by text NOT NULL,
+    client text,
+    host text,
+    directory text,
+    -- `acted_at` in units of ten seconds; lists are ordered by it first. An index over `acted_at` would
     -- change with every call.
-    updated_about integer NOT NULL DEFAULT 0,
+    acted_about integer NOT NULL DEFAULT 0,
     -- Number of steps. Written only when it or the state of the plan changes, because an index over
     -- it counts as changed whenever the column is set.
     steps integer NOT NULL DEFAULT 0,
+    -- Steps that were redone. They are not included in the other counts.
+    superseded integer NOT NULL DEFAULT 0 CHECK (superseded >= 0),
+    -- The plan of which this one is a fork, and the first step whose result was not taken over.
+    forked_from blob,
+    forked_step integer,
     PRIMARY KEY (tenant_id, plan_id),
     CHECK (status = 'planning' OR status = 'executing' OR status = 'awaiting_review'
         OR status = 'stalled' OR status = 'completed' OR status = 'failed'),
-    CHECK ((status = 'awaiting_review') = (review_step IS NOT NULL)),
-    CHECK ((status = 'awaiting_review') = (review_id IS NOT NULL)),
+    CHECK ((status = 'awaiting_review') = (open_reviews IS NOT NULL)),
     CHECK ((status = 'stalled') = (marked_at IS NOT NULL)),
     CHECK ((status IN ('completed', 'failed')) = (ended_at IS NOT NULL)),
     CHECK ((status = 'failed') = (failure_kind IS NOT NULL)),
     CHECK (status <> 'completed' OR pending + in_progress + awaiting_input = 0)
 );
 -- For lists by status; counting needs no other index.
-CREATE INDEX plans_by_status ON plans (tenant_id, status, updated_about, steps);
+CREATE INDEX plans_by_status ON plans (tenant_id, status, acted_about, steps);
+-- For counting ended plans by outcome. A change of an open plan does not touch it.
+CREATE INDEX plans_ended ON plans (tenant_id, status, failed, failure_kind)
+    WHERE ended_at IS NOT NULL;
+CREATE INDEX plans_forks ON plans (tenant_id, forked_from) WHERE forked_from IS NOT NULL;
 
 CREATE TABLE steps (
     tenant_id text NOT NULL,
@@ -79,12 +98,16 @@ CREATE TABLE steps (
     depends_on text NOT NULL,
     stall_threshold_ms integer CHECK (stall_threshold_ms > 0),
     max_attempts integer NOT NULL CHECK (max_attempts > 0),
+    -- What a result must contain, and who reviews it, as JSON.
+    gates text,
     status text NOT NULL,
     attempt integer NOT NULL CHECK (attempt >= 0),
     claim_token text,
     claim_session text,
     started_at integer,
     last_progress_at integer,
+    -- 1 if events of the holder's session are recorded as activity.
+    monitored integer NOT NULL DEFAULT 0 CHECK (monitored IN (0, 1)),
     stall_marked_at integer,
     undelivered integer NOT NULL CHECK (undelivered IN (0, 1, 2)),
     -- The artifact with the holder's last invalid result.
@@ -98,6 +121,7 @@ CREATE TABLE steps (
     result text,
     result_report text,
     result_notes text,
+    result_evidence text,
     skipped_by_branch blob,
     skipped_by_review blob,
     failure_kind text,
@@ -107,6 +131,13 @@ CREATE TABLE steps (
     -- Derived, so that an index finds the steps that can be assigned and those that have stalled.
     open_dependencies integer NOT NULL CHECK (open_dependencies >= 0),
     stalls_at integer,
+    -- The last progress report with a note or a percentage. Outdated if it is older than the claim.
+    last_note text,
+    last_percent real,
+    noted_at integer,
+    -- The step that this one redoes, and the step that redoes this one.
+    supersedes blob,
+    superseded_by blob CHECK (superseded_by IS NULL OR ended_at IS NOT NULL),
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
     CHECK (status = 'pending' OR status = 'in_progress' OR status = 'awaiting_input'
@@ -119,6 +150,7 @@ CREATE TABLE steps (
     CHECK ((ended_at IS NULL) = (ended_commit IS NULL)),
     CHECK ((status = 'awaiting_input') = (review IS NOT NULL)),
     CHECK ((status = 'completed') = (result_summary IS NOT NULL)),
+    CHECK (result_evidence IS NULL OR status = 'completed'),
     CHECK ((status = 'skipped') = (skipped_by_branch IS NOT NULL OR skipped_by_review IS NOT NULL)),
     CHECK ((status = 'failed') = (failure_kind IS NOT NULL)),
     CHECK (undelivered = 0 OR status IN ('in_progress', 'awaiting_input')),
@@ -249,6 +281,7 @@ CREATE TABLE artifacts (
     created_at integer NOT NULL,
     PRIMARY KEY (tenant_id, artifact_id)
 );
+CREATE INDEX artifacts_by_time ON artifacts (tenant_id, created_at, artifact_id);
 CREATE INDEX artifacts_of_plan ON artifacts (tenant_id, plan_id, created_at)
     WHERE plan_id IS NOT NULL;
 
@@ -363,23 +396,58 @@ CREATE TABLE feedback (
 );
 CREATE INDEX feedback_of_plan ON feedback (tenant_id, plan_id, created_at, feedback_id);
 
+-- Tool calls that MCP clients follow as tasks. A task without an outcome has a state, from which its
+-- tool derives the status, and a task with an outcome does not change.
+CREATE TABLE tasks (
+    tenant_id text NOT NULL,
+    task_id blob NOT NULL,
+    actor text NOT NULL,
+    tool text NOT NULL,
+    plan_id blob,
+    state text,
+    version integer NOT NULL CHECK (version >= 1),
+    created_at integer NOT NULL,
+    updated_at integer NOT NULL,
+    outcome text CHECK (outcome IN ('completed', 'failed', 'cancelled')),
+    result text,
+    PRIMARY KEY (tenant_id, task_id),
+    CHECK ((outcome IS NULL) = (state IS NOT NULL)),
+    CHECK ((result IS NOT NULL) = (outcome IS NOT NULL AND outcome <> 'cancelled'))
+);
+CREATE INDEX tasks_of_plan ON tasks (tenant_id, plan_id) WHERE plan_id IS NOT NULL;
+-- Tasks without a plan are found only by their age.
+CREATE INDEX tasks_without_plan ON tasks (tenant_id, created_at) WHERE plan_id IS NULL;
+
 -- Agent sessions as reported by hooks: turns, steps, and the state of the turn detector.
 CREATE TABLE sessions (
     tenant_id text NOT NULL,
     session_id text NOT NULL CHECK (session_id <> ''),
     agent text NOT NULL,
     directory text,
+    -- Who runs the agent: the first caller that reported the session.
+    actor text,
+    -- The beginning of the last prompt, without secrets. It names a captured plan.
+    prompt text,
     started_at integer NOT NULL,
     last_seen_at integer NOT NULL,
     ended_at integer,
     switched_off integer NOT NULL CHECK (switched_off IN (0, 1)),
     -- Claims in the results of its calls: a list of steps and tokens.
     claims text NOT NULL DEFAULT '[]',
+    -- The last summary of the project that the agent received: the event that requested it, and when.
+    -- The event `due` is a compaction whose own event carries no text.
+    primed_for text,
+    primed_at integer,
+    -- The agent's own task list, and the plan that mirrors it.
+    captured text,
+    -- The claims that the agent was reminded of when it stopped.
+    reminded text,
     -- For subscribers in other processes: when it changed last, and how often.
     changed_at integer NOT NULL DEFAULT 0,
     changes integer NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant_id, session_id),
-    CHECK (last_seen_at >= started_at)
+    CHECK (last_seen_at >= started_at),
+    CHECK ((primed_for IS NULL) = (primed_at IS NULL))
 );
 CREATE INDEX sessions_by_time ON sessions (tenant_id, last_seen_at, session_id);
 CREATE INDEX sessions_by_change ON sessions (tenant_id, changed_at);
@@ -415,6 +483,10 @@ CREATE TABLE turns (
     held text CHECK (held IN ('stalled', 'max_steps')),
     nudged integer NOT NULL CHECK (nudged IN (0, 1)),
     refusals integer NOT NULL CHECK (refusals >= 0),
+    -- The last event of a subagent. Those of the agent itself are in `sessions.last_seen_at`.
+    seen_at integer NOT NULL,
+    -- The beginning of a subagent's answer, without secrets.
+    answer text,
     PRIMARY KEY (tenant_id, session_id, agent_id, turn),
     CHECK ((ended_at IS NULL) = (why_ended IS NULL)),
     CHECK ((verdict IS NULL) = (steps = 0))
@@ -431,11 +503,14 @@ CREATE TABLE turn_steps (
     why text,
     idle_steps integer NOT NULL CHECK (idle_steps >= 0),
     calls text NOT NULL,
+    -- Sent to the model after the step: a nudge or a reminder.
+    message text,
     PRIMARY KEY (tenant_id, session_id, agent_id, turn, step),
     CHECK (why IS NULL OR verdict <> 'unjudged')
 );
 
--- Plans that were worked on from a directory, so that the next session there can resume them.
+-- Plans that were worked on from a directory, so that the next session there can resume them. The
+-- directory is the project of the session: all worktrees and subdirectories of a repository are one.
 CREATE TABLE directory_plans (
     tenant_id text NOT NULL,
     directory text NOT NULL,
@@ -505,6 +580,8 @@ CREATE TABLE session_calls (
 );
 CREATE INDEX session_calls_open ON session_calls (tenant_id, session_id)
     WHERE status IN ('requested', 'awaiting_approval', 'running');
+CREATE INDEX session_calls_interrupted ON session_calls (tenant_id, session_id)
+    WHERE status = 'interrupted';
 CREATE INDEX session_calls_by_id ON session_calls (tenant_id, session_id, agent_id, call_id);
 
 -- Due calls: when the open calls of a session must be checked, and which process runs them, so that
@@ -537,6 +614,7 @@ CREATE TABLE outputs (
     PRIMARY KEY (tenant_id, output_id),
     UNIQUE (tenant_id, plan_id, title, version)
 );
+CREATE INDEX outputs_by_time ON outputs (tenant_id, created_at, output_id);
 
 -- A chunk of the content of an artifact or output, in characters.
 CREATE TABLE chunks (
@@ -661,7 +739,7 @@ CREATE TABLE notices (
     -- Identifies the finding within the plan, so that it is reported once, whichever process found
     -- it.
     finding text NOT NULL CHECK (finding <> ''),
-    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure')),
+    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure', 'no_agent')),
     step_id blob,
     attempt integer CHECK (attempt >= 1),
     since_at integer NOT NULL,

@@ -11,7 +11,7 @@ use onward_core::event::{
     Change, Created, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
 };
 use onward_core::id::{ClaimToken, SessionId};
-use onward_core::plan::{Brief, PlanFailure};
+use onward_core::plan::{Brief, Origin, PlanFailure};
 use onward_core::policy::OnStall;
 use onward_core::step::{Claim, FailReason, SkipCause, StepResult};
 use onward_core::{Code, Event, Json, PlanStatus, StepId, StepStatus};
@@ -22,15 +22,17 @@ use super::scalar::values;
 use super::{Undecodable, required, unknown, word};
 
 /// Actions of `plan_modified`.
-const CHANGES: [&str; 8] = [
+const CHANGES: [&str; 10] = [
     "created",
     "add_steps",
     "remove_step",
     "reorder_steps",
     "update_step_instructions",
+    "rename_step",
     "fail_step",
     "requeue_step",
     "add_branch",
+    "redo_step",
 ];
 
 type Owned = Details<'static, String, Json>;
@@ -163,8 +165,18 @@ fn change(
             step: step()?,
             instructions: required("instructions", details.instructions)?,
         },
+        "rename_step" => Change::StepRenamed {
+            step: step()?,
+            title: required("title", details.title)?,
+            instructions: required("instructions", details.instructions)?,
+        },
         "fail_step" => Change::StepFailed { step: step()? },
         "requeue_step" => Change::StepRequeued { step: step()? },
+        "redo_step" => Change::StepRedone {
+            step: step()?,
+            reason: required("reason", text(details.reason))?,
+            successors: each(required("successors", details.successors)?),
+        },
         "add_branch" => Change::BranchAdded {
             branch: required("branch", details.branch)?.branch("branch")?,
         },
@@ -184,6 +196,11 @@ fn created(details: Owned) -> Result<Created, Undecodable> {
             research_question: required("researchQuestion", details.research_question)?,
             design_rationale: details.plan_design_rationale,
             output_formatting_notes: details.output_formatting_notes,
+            origin: match details.origin {
+                None => Origin::default(),
+                origin => word("origin", origin, &Origin::ALL, Origin::as_str)?,
+            },
+            forked_from: details.forked_from.map(Into::into),
         },
         steps: each(required("steps", details.steps)?),
         branches: branches.collect::<Result<_, _>>()?,
@@ -193,20 +210,26 @@ fn created(details: Owned) -> Result<Created, Undecodable> {
     })
 }
 
-fn completed(step: StepId, details: Owned) -> Result<Event, Undecodable> {
+fn completed(step: StepId, mut details: Owned) -> Result<Event, Undecodable> {
+    let from = details.from.take();
     Ok(Event::StepCompleted {
         step,
-        from: word("from", details.from, &StepStatus::ALL, StepStatus::as_str)?,
-        result: Arc::new(StepResult {
-            summary: required("resultSummary", details.result_summary)?,
-            data: details.result,
-            confidence: details.confidence,
-            report: details.step_execution_report,
-            formatting_notes: details.output_formatting_notes,
-        }),
-        verdicts: each(required("branches", details.branches)?),
-        session: details.session_id.map(SessionId::new),
+        from: word("from", from, &StepStatus::ALL, StepStatus::as_str)?,
+        verdicts: each(required("branches", details.branches.take())?),
+        session: details.session_id.take().map(SessionId::new),
+        result: result(details)?,
     })
+}
+
+fn result(details: Owned) -> Result<Arc<StepResult>, Undecodable> {
+    Ok(Arc::new(StepResult {
+        summary: required("resultSummary", details.result_summary)?,
+        data: details.result,
+        confidence: details.confidence,
+        report: details.step_execution_report,
+        formatting_notes: details.output_formatting_notes,
+        evidence: each(details.evidence.unwrap_or_default()),
+    }))
 }
 
 fn progressed(step: StepId, details: Owned) -> Result<Event, Undecodable> {
@@ -255,12 +278,23 @@ fn taken(step: StepId, details: Owned) -> Result<Event, Undecodable> {
     })
 }
 
-fn reviewed(step: StepId, details: Owned) -> Result<Event, Undecodable> {
+fn reviewed(step: StepId, mut details: Owned) -> Result<Event, Undecodable> {
+    let review = required("reviewId", details.review_id.take())?.0;
     let action = if details.action.as_deref() == Some("review_requested") {
+        let (summary, questions) = (details.summary.take(), details.questions.take());
+        let session = details.session_id.take().map(SessionId::new);
+        let scope = details.scope.take().map(|scope| scope.0);
+        let by = details.review_by.take().map(|by| by.0);
+        let result = details.result_summary.is_some().then(|| result(details));
+        let result = result.transpose()?;
+        let of_result = result.as_ref().map(|result| result.summary.clone());
         ReviewAction::Requested {
-            summary: required("summary", details.summary)?,
-            questions: required("questions", details.questions)?,
-            session: details.session_id.map(SessionId::new),
+            summary: required("summary", of_result.or(summary))?,
+            questions: required("questions", questions)?,
+            session,
+            scope: scope.unwrap_or_default(),
+            by,
+            result,
         }
     } else {
         ReviewAction::Decided {
@@ -270,7 +304,7 @@ fn reviewed(step: StepId, details: Owned) -> Result<Event, Undecodable> {
     };
     Ok(Event::UserReviewed {
         step,
-        review: required("reviewId", details.review_id)?.0,
+        review,
         action,
     })
 }

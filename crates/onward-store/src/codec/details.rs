@@ -6,10 +6,14 @@
 use std::borrow::Cow;
 
 use onward_core::id::{ArtifactId, BranchId, ReviewId, SkillExecutionId};
+use onward_core::step::{ReviewBy, ReviewScope};
 use onward_core::{PlanId, StepId};
 use serde::{Deserialize, Serialize};
 
-use super::part::{BranchJson, NewStepJson, NoEffectJson, StallJson, VerdictJson};
+use super::gates::EvidenceJson;
+use super::part::{
+    BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, StallJson, SuccessorJson, VerdictJson,
+};
 use super::scalar::{Millis, Text, optional};
 
 macro_rules! optional_fields {
@@ -51,8 +55,10 @@ optional_fields! {
         claim_token: T,
         confidence: f64,
         error_message: T,
+        evidence: Vec<EvidenceJson<T>>,
         execution_id: Text<SkillExecutionId>,
         feedback: T,
+        forked_from: ForkedFromJson,
         from: T,
         insert_after_order: u32,
         instructions: T,
@@ -61,6 +67,7 @@ optional_fields! {
         no_effect: NoEffectJson,
         note: T,
         on_stall: T,
+        origin: T,
         output_formatting_notes: T,
         percent: f64,
         plan_design_rationale: T,
@@ -72,7 +79,9 @@ optional_fields! {
         research_question: T,
         result: V,
         result_summary: T,
+        review_by: Text<ReviewBy>,
         review_id: Text<ReviewId>,
+        scope: Text<ReviewScope>,
         session_id: T,
         skill_name: T,
         skipped_step_ids: Vec<Text<StepId>>,
@@ -81,8 +90,10 @@ optional_fields! {
         step_execution_report: V,
         step_ids: Vec<Text<StepId>>,
         steps: Vec<NewStepJson<T>>,
+        successors: Vec<SuccessorJson<T>>,
         summary: T,
         target_step_id: Text<StepId>,
+        title: T,
         to: T,
     }
 }

@@ -8,11 +8,13 @@ use std::borrow::Cow;
 use onward_core::branch::Effect;
 use onward_core::event::{Change, Created, Decision, ReviewAction};
 use onward_core::id::{BranchId, ReviewId, SessionId, SkillExecutionId};
-use onward_core::step::{Claim, FailReason, SkipCause, StepResult};
+use onward_core::plan::Origin;
+use onward_core::step::{Claim, FailReason, ReviewScope, SkipCause, StepResult};
 use onward_core::{Event, Json, PlanStatus, StepStatus};
 
 use super::details::Details;
-use super::part::{BranchJson, NoEffectJson, each};
+use super::gates;
+use super::part::{BranchJson, ForkedFromJson, NoEffectJson, each};
 use super::scalar::{Millis, Text, texts};
 
 const PENDING: &str = StepStatus::Pending.as_str();
@@ -122,6 +124,20 @@ impl<'e> Details<'e, &'e str, &'e Json> {
             Change::InstructionsUpdated { instructions, .. } => {
                 self.instructions = Some(instructions);
             }
+            Change::StepRenamed {
+                title,
+                instructions,
+                ..
+            } => {
+                self.title = Some(title);
+                self.instructions = Some(instructions);
+            }
+            Change::StepRedone {
+                reason, successors, ..
+            } => {
+                self.reason = Some(Cow::from(reason));
+                self.successors = Some(each(&**successors));
+            }
             Change::BranchAdded { branch } => self.branch = Some(BranchJson::from(branch)),
             Change::StepRemoved { .. }
             | Change::StepFailed { .. }
@@ -137,6 +153,9 @@ impl<'e> Details<'e, &'e str, &'e Json> {
         self.research_question = Some(&plan.brief.research_question);
         self.plan_design_rationale = plan.brief.design_rationale.as_deref();
         self.output_formatting_notes = plan.brief.output_formatting_notes.as_deref();
+        let origin = plan.brief.origin;
+        self.origin = (origin != Origin::default()).then_some(origin.as_str());
+        self.forked_from = plan.brief.forked_from.as_ref().map(ForkedFromJson::from);
         self.steps = Some(each(&plan.steps));
         self.branching_conditions = Some(each(&plan.branches));
         self.stall_threshold_ms = plan.stall_threshold.map(Millis::from);
@@ -152,6 +171,7 @@ impl<'e> Details<'e, &'e str, &'e Json> {
         self.confidence = result.confidence;
         self.step_execution_report = result.report.as_ref();
         self.output_formatting_notes = result.formatting_notes.as_deref();
+        self.evidence = gates::evidence(&result.evidence);
     }
 
     fn add_claim(&mut self, claim: &'e Claim) {
@@ -210,8 +230,17 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 summary,
                 questions,
                 session,
+                scope,
+                by,
+                result,
             } => {
-                self.summary = Some(summary);
+                match result {
+                    // The summary of the review is that of the result.
+                    Some(result) => self.add_result(result),
+                    None => self.summary = Some(summary),
+                }
+                self.scope = (*scope != ReviewScope::default()).then_some(Text(*scope));
+                self.review_by = by.map(Text);
                 self.questions = Some(questions.iter().map(String::as_str).collect());
                 self.add_session(session.as_ref());
                 self.add_move(IN_PROGRESS, AWAITING_INPUT);

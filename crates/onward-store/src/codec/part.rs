@@ -4,39 +4,62 @@
 //! no longer accepts it, the record is undecodable: a branch that silently evaluated to false would
 //! change the course of a plan.
 
+use std::sync::Arc;
+
 use onward_core::branch::{Action, Branch, BranchVerdict, NoEffect};
 use onward_core::condition::Condition;
+use onward_core::event::Successor;
 use onward_core::id::BranchId;
-use onward_core::step::{NewStep, StepType};
-use onward_core::{Stall, StepId, Timestamp};
+use onward_core::plan::ForkedFrom;
+use onward_core::step::{Gates, NewStep, ReviewBy, StepType};
+use onward_core::{Json, PlanId, Stall, StepId, StepStatus, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::scalar::{Millis, Text, optional, texts, values};
 use super::{Undecodable, required, unknown};
 
+/// The gates are flat among the other keys, as in `create_research_plan`. A required review is stored
+/// as its reviewer.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[serde(bound(deserialize = "T: Deserialize<'de>"))]
 pub(super) struct NewStepJson<T> {
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    acceptance_criteria: Option<Vec<T>>,
     depends_on: Vec<Text<StepId>>,
     instructions: T,
     max_attempts: u32,
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    result_schema: Option<Json>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    review_by: Option<Text<ReviewBy>>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
     stall_threshold_ms: Option<Millis>,
     step_id: Text<StepId>,
     step_type: Text<StepType>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    supersedes: Option<Text<StepId>>,
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
     title: Option<T>,
 }
 
 impl<'e> From<&'e NewStep> for NewStepJson<&'e str> {
     fn from(step: &'e NewStep) -> Self {
+        let gates = step.gates.as_deref();
+        let criteria = gates.map(|gates| &gates.acceptance_criteria);
+        let criteria = criteria.filter(|criteria| !criteria.is_empty());
         Self {
+            acceptance_criteria: criteria
+                .map(|criteria| criteria.iter().map(String::as_str).collect()),
             depends_on: texts(&step.depends_on),
             instructions: &step.instructions,
             max_attempts: step.max_attempts,
+            result_schema: gates.and_then(|gates| gates.result_schema.clone()),
+            review_by: gates.and_then(|gates| gates.review_by.map(Text)),
             stall_threshold_ms: step.stall_threshold.map(Millis::from),
             step_id: Text(step.id),
             step_type: Text(step.step_type),
+            supersedes: step.supersedes.map(Text),
             title: step.title.as_deref(),
         }
     }
@@ -44,6 +67,11 @@ impl<'e> From<&'e NewStep> for NewStepJson<&'e str> {
 
 impl From<NewStepJson<String>> for NewStep {
     fn from(json: NewStepJson<String>) -> Self {
+        let gates = Gates {
+            result_schema: json.result_schema,
+            acceptance_criteria: json.acceptance_criteria.unwrap_or_default(),
+            review_by: json.review_by.map(|by| by.0),
+        };
         Self {
             id: json.step_id.0,
             step_type: json.step_type.0,
@@ -52,12 +80,71 @@ impl From<NewStepJson<String>> for NewStep {
             depends_on: values(json.depends_on),
             stall_threshold: json.stall_threshold_ms.map(Into::into),
             max_attempts: json.max_attempts,
+            gates: (!gates.is_empty()).then(|| Arc::new(gates)),
+            supersedes: json.supersedes.map(|step| step.0),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[serde(bound(deserialize = "T: Deserialize<'de> + Default"))]
+pub(super) struct SuccessorJson<T> {
+    branch_ids: Vec<Text<BranchId>>,
+    from: Text<StepStatus>,
+    order: u32,
+    step: NewStepJson<T>,
+}
+
+impl<'e> From<&'e Successor> for SuccessorJson<&'e str> {
+    fn from(successor: &'e Successor) -> Self {
+        Self {
+            branch_ids: texts(&successor.branches),
+            from: Text(successor.from),
+            order: successor.order,
+            step: NewStepJson::from(&successor.step),
+        }
+    }
+}
+
+impl From<SuccessorJson<String>> for Successor {
+    fn from(json: SuccessorJson<String>) -> Self {
+        Self {
+            step: json.step.into(),
+            order: json.order,
+            from: json.from.0,
+            branches: values(json.branch_ids),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ForkedFromJson {
+    plan_id: Text<PlanId>,
+    step_order: u32,
+}
+
+impl From<&ForkedFrom> for ForkedFromJson {
+    fn from(source: &ForkedFrom) -> Self {
+        Self {
+            plan_id: Text(source.plan),
+            step_order: source.step_order,
+        }
+    }
+}
+
+impl From<ForkedFromJson> for ForkedFrom {
+    fn from(json: ForkedFromJson) -> Self {
+        Self {
+            plan: json.plan_id.0,
+            step_order: json.step_order,
         }
     }
 }
 
 /// Converts each item of a list.
-pub(super) fn each<A: IntoIterator, B: From<A::Item>, L: FromIterator<B>>(list: A) -> L {
+pub(crate) fn each<A: IntoIterator, B: From<A::Item>, L: FromIterator<B>>(list: A) -> L {
     list.into_iter().map(B::from).collect()
 }
 

@@ -66,18 +66,18 @@ impl From<Millis> for Duration {
 }
 
 /// Mirror of an optional key. Null is not absent: the encoder never writes it.
-pub(super) mod optional {
+pub(crate) mod optional {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[allow(clippy::ref_option, reason = "serde passes the field by reference")]
-    pub(in super::super) fn serialize<S: Serializer, T: Serialize>(
+    pub(crate) fn serialize<S: Serializer, T: Serialize>(
         value: &Option<T>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         value.serialize(serializer)
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
         deserializer: D,
     ) -> Result<Option<T>, D::Error> {
         T::deserialize(deserializer).map(Some)

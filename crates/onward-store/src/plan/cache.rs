@@ -36,7 +36,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onward_core::plan::PlanState;
 use onward_core::transition::Due;
 use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 
@@ -183,7 +182,8 @@ impl PlanCache {
             return;
         }
         let open = cached.plan.in_progress().map(Step::id);
-        let steps: Vec<StepId> = open.chain(under_review(&cached.plan)).collect();
+        let under_review = cached.plan.under_review().map(Step::id);
+        let steps: Vec<StepId> = open.chain(under_review).collect();
         let (weight, size) = (cached.bytes, cached.plan.steps().len());
         let entry = match weight > MAX_BYTES || size > MAX_STEPS {
             // Too large. A count above `MISSES_BEFORE_REPLAY` prevents another replay.
@@ -228,18 +228,6 @@ impl CacheEntry {
             CacheEntry::LongTrail(_) => (0, 0),
             CacheEntry::Plan(cached) => (cached.plan.steps().len(), cached.bytes),
         }
-    }
-}
-
-/// The step that awaits a review.
-fn under_review(plan: &Plan) -> Option<StepId> {
-    match &plan.head().state {
-        PlanState::AwaitingReview { step, .. } => Some(*step),
-        PlanState::Planning
-        | PlanState::Executing
-        | PlanState::Stalled { .. }
-        | PlanState::Completed { .. }
-        | PlanState::Failed { .. } => None,
     }
 }
 
@@ -446,7 +434,7 @@ mod tests {
     use onward_core::StepType;
     use onward_core::event::Created;
     use onward_core::id::ClaimToken;
-    use onward_core::plan::Brief;
+    use onward_core::plan::{Brief, Origin};
     use onward_core::policy::OnStall;
     use onward_core::step::{Claim, NewStep};
     use uuid::Uuid;
@@ -467,6 +455,8 @@ mod tests {
             depends_on: Vec::new(),
             stall_threshold: None,
             max_attempts: 3,
+            gates: None,
+            supersedes: None,
         };
         let created = Created {
             plan: PlanId::new(id(number)),
@@ -475,6 +465,8 @@ mod tests {
                 research_question: "Why twice a day?".to_owned(),
                 design_rationale: None,
                 output_formatting_notes: None,
+                origin: Origin::default(),
+                forked_from: None,
             },
             steps: vec![step],
             branches: Vec::new(),

@@ -6,7 +6,7 @@
 
 use onward_core::branch::Branch;
 use onward_core::id::{ArtifactId, SessionId};
-use onward_core::step::FailReason;
+use onward_core::step::{Evidence, FailReason};
 use onward_core::{Json, PlanId, Step, StepId, StepStatus, StepType, Timestamp};
 
 use crate::error::Error;
@@ -40,6 +40,8 @@ pub struct StepBrief {
     pub summary_bytes: Option<u64>,
     /// Length of the structured result, in bytes.
     pub data_bytes: Option<u64>,
+    /// Length of the evidence, in bytes.
+    pub evidence_bytes: Option<u64>,
 }
 
 /// Selection and direction of steps.
@@ -117,6 +119,8 @@ pub struct StepTexts {
     pub report: Option<String>,
     /// Formatting notes for the output.
     pub notes: Option<String>,
+    /// Evidence, as stored.
+    pub evidence: Option<String>,
     /// Open review request, as stored.
     pub review: Option<String>,
 }
@@ -130,6 +134,19 @@ pub struct StepReport {
     pub bytes: u64,
     /// The report, if it is short enough.
     pub report: Option<Json>,
+}
+
+/// The result of a completed step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompletedResult {
+    /// Step id.
+    pub step: StepId,
+    /// Confidence of the agent in the result.
+    pub confidence: Option<f64>,
+    /// Summary.
+    pub summary: String,
+    /// Structured result.
+    pub data: Option<Json>,
 }
 
 /// Reads of bounded context: steps with text sizes, and the requested texts.
@@ -190,6 +207,23 @@ impl Contexts<'_> {
             .collect()
     }
 
+    /// The evidence of these steps' results, in the same order.
+    pub async fn evidence(&mut self, ids: &[StepId]) -> Result<Vec<Vec<Evidence>>, Error> {
+        let questions = ids
+            .iter()
+            .map(|id| Statement::new(Query::StepEvidence, params![id.as_uuid()]))
+            .collect();
+        let answers = self.0.ask(questions).await?.into_iter();
+        let read = |row: Row| {
+            let mut cells = row.cells("steps");
+            cells.id("step_id")?;
+            step::evidence_of(&mut cells)
+        };
+        answers
+            .map(|rows| Ok(first(Some(rows), read)?.unwrap_or_default()))
+            .collect()
+    }
+
     /// The beginnings of the artifacts of a plan: those of the given step first, then the newest.
     pub async fn excerpts(
         &mut self,
@@ -203,10 +237,36 @@ impl Contexts<'_> {
         rows.into_iter().map(excerpt).collect()
     }
 
+    /// Excerpts of the artifacts of all plans, newest first.
+    pub async fn latest_artifacts(
+        &mut self,
+        limit: u32,
+    ) -> Result<Vec<(Option<PlanId>, Excerpt)>, Error> {
+        let rows = self.0.rows(Query::ArtifactsLatest, params![limit]).await?;
+        let artifacts = rows.into_iter().map(|row| {
+            let mut cells = row.cells("artifacts");
+            let plan = cells.maybe_id("plan_id")?.map(PlanId::new);
+            Ok((plan, read_excerpt(&mut cells)?))
+        });
+        artifacts.collect()
+    }
+
     /// The latest entries of the audit trail, newest first.
     pub async fn recent(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Recent>, Error> {
         let params = params![plan.as_uuid(), limit];
         let rows = self.0.rows(Query::EventsRecent, params).await?;
+        rows.into_iter().map(recent).collect()
+    }
+
+    /// The attempts and the rejected results of a step, newest first.
+    pub async fn attempts(
+        &mut self,
+        plan: PlanId,
+        step: StepId,
+        limit: u32,
+    ) -> Result<Vec<Recent>, Error> {
+        let params = params![plan.as_uuid(), step.as_uuid(), limit];
+        let rows = self.0.rows(Query::EventsOfStep, params).await?;
         rows.into_iter().map(recent).collect()
     }
 
@@ -243,6 +303,14 @@ impl Contexts<'_> {
         let params = params![plan.as_uuid(), from, to, bytes];
         let rows = self.0.rows(Query::StepReports, params).await?;
         rows.into_iter().map(step_report).collect()
+    }
+
+    /// The results of these steps that are completed, unless their data is too long for a condition.
+    pub async fn results(&mut self, steps: &[StepId]) -> Result<Vec<CompletedResult>, Error> {
+        let ask = |step: &StepId| Statement::new(Query::StepResult, params![step.as_uuid()]);
+        let questions = steps.iter().map(ask).collect();
+        let rows = self.0.ask(questions).await?.into_iter().flatten();
+        rows.map(completed_result).collect()
     }
 
     /// Steps in progress that a session holds, lowest order first.
@@ -307,11 +375,15 @@ fn brief(row: Row) -> Result<StepBrief, Error> {
         confidence: cells.maybe_real("result_confidence")?,
         summary_bytes: cells.maybe_u64("summary_bytes")?,
         data_bytes: cells.maybe_u64("data_bytes")?,
+        evidence_bytes: cells.maybe_u64("evidence_bytes")?,
     })
 }
 
 fn excerpt(row: Row) -> Result<Excerpt, Error> {
-    let mut cells = row.cells("artifacts");
+    read_excerpt(&mut row.cells("artifacts"))
+}
+
+fn read_excerpt(cells: &mut Cells) -> Result<Excerpt, Error> {
     let id = ArtifactId::new(cells.id("artifact_id")?);
     let step = cells.maybe_id("step_id")?.map(StepId::new);
     let kind = cells.string("artifact_type")?;
@@ -354,6 +426,17 @@ fn step_texts(row: Row) -> Result<StepTexts, Error> {
         result: cells.maybe_string("result")?,
         report: cells.maybe_string("result_report")?,
         notes: cells.maybe_string("result_notes")?,
+        evidence: cells.maybe_string("result_evidence")?,
+    })
+}
+
+fn completed_result(row: Row) -> Result<CompletedResult, Error> {
+    let mut cells = row.cells("steps");
+    Ok(CompletedResult {
+        step: StepId::new(cells.id("step_id")?),
+        confidence: cells.maybe_real("result_confidence")?,
+        summary: cells.string("result_summary")?,
+        data: cells.maybe_json("result")?,
     })
 }
 

@@ -164,8 +164,9 @@ impl Facts<'_> {
             let params = params![plan, step.as_uuid(), 1_u32];
             let last = self.0.rows(Query::EventsOfReviews, params).await?;
             let last = first(Some(last), event::entry)?;
-            if let Some(Event::UserReviewed { action, .. }) = last.map(|entry| entry.event) {
-                facts.decided = Decided::from_action(&action);
+            if let Some(Event::UserReviewed { review, action, .. }) = last.map(|entry| entry.event)
+            {
+                facts.decided = Decided::from_action(review, &action);
             }
         }
         Ok(())
@@ -345,6 +346,10 @@ impl Facts<'_> {
         if needs.list {
             questions.push(Statement::new(Query::StepIds, params![plan]));
         }
+        if needs.outline {
+            questions.push(Statement::new(Query::StepOutlines, params![plan]));
+            questions.push(Statement::new(Query::BranchesAll, params![plan]));
+        }
         for order in &needs.orders {
             questions.push(Statement::new(Query::StepAt, params![plan, *order]));
         }
@@ -373,6 +378,12 @@ impl Facts<'_> {
         if needs.list {
             let list = ids(answers.next(), "steps", "step_id")?;
             found.list = list.map(StepId::new).collect();
+        }
+        if needs.outline {
+            let outline = answers.next().unwrap_or_default().into_iter();
+            found.outline = outline.map(step::outline).collect::<Result<_, Error>>()?;
+            let branches = answers.next().unwrap_or_default().into_iter();
+            found.branches = branches.map(branch::branch).collect::<Result<_, Error>>()?;
         }
         for rows in answers {
             if let Some(step) = first(Some(rows), place)? {

@@ -1,9 +1,12 @@
 //! Import of a plan with its complete audit trail.
 
+use std::collections::BTreeMap;
+
 use onward_core::branch::Branch;
 use onward_core::event::Change;
+use onward_core::id::BranchId;
 use onward_core::transition::Due;
-use onward_core::{Event, Plan, StepStatus, Timestamp};
+use onward_core::{Event, Plan, PlanId, StepStatus, Timestamp};
 
 use uuid::Uuid;
 
@@ -14,7 +17,7 @@ use crate::change::Subject;
 use crate::error::Error;
 use crate::query::Query;
 use crate::row::event::Entry;
-use crate::row::plan::{Sheet, VersionTag};
+use crate::row::plan::{Owner, RequestOrigin, Sheet, VersionTag};
 use crate::row::step;
 use crate::statement::Statement;
 use crate::tx::Tx;
@@ -49,11 +52,15 @@ impl Imports<'_> {
     /// time at which each step exceeds its stall threshold.
     pub fn restore(&mut self, made: &Plan, trail: &[Entry], stalls_at: &[Option<Timestamp>]) {
         let id = made.head().id;
+        let author = trail.first().map_or("", |entry| entry.author.name.as_str());
         let sheet = Sheet {
             head: made.head().clone(),
             brief: made.brief().clone(),
             created_at: made.created_at(),
             updated_at: made.updated_at(),
+            acted_at: made.updated_at(),
+            worked_at: last_activity(trail).unwrap_or(made.created_at()),
+            owner: Owner::new(author, RequestOrigin::default()),
         };
         self.queue(transition::new_plan(&sheet, VersionTag::random()));
         let ended = ended_commits(trail);
@@ -72,9 +79,16 @@ impl Imports<'_> {
                 self.0
                     .queue(Statement::new(Query::StepUpdate, params).expecting(1));
             }
+            if let Some(successor) = step.superseded_by {
+                self.queue([transition::supersede(step.id(), successor)]);
+            }
         }
+        // A redone step passes its branches on, so the current branches are stored, each with the
+        // ordinal of the event that added it.
+        let branches: BTreeMap<BranchId, &Branch> =
+            made.branches().map(|branch| (branch.id, branch)).collect();
         for entry in trail {
-            self.restore_entry(made, entry);
+            self.restore_entry(made, entry, &branches);
         }
         let over = made.head().status().is_terminal();
         if !over && stalls_at.iter().any(Option::is_some) {
@@ -90,16 +104,21 @@ impl Imports<'_> {
         }
     }
 
-    fn restore_entry(&mut self, made: &Plan, entry: &Entry) {
+    fn restore_entry(
+        &mut self,
+        made: &Plan,
+        entry: &Entry,
+        branches: &BTreeMap<BranchId, &Branch>,
+    ) {
         let id = made.head().id;
         if let Event::PlanModified { change, .. } = &entry.event {
             if let Change::Created(created) = change {
                 for (place, branch) in (0u64..).zip(&created.branches) {
-                    self.restore_branch(made, branch, BRANCHES_PER_EVENT + place);
+                    self.restore_branch(id, branches.get(&branch.id), BRANCHES_PER_EVENT + place);
                 }
             } else if let Change::BranchAdded { branch } = change {
                 let ordinal = entry.seq.saturating_mul(BRANCHES_PER_EVENT);
-                self.restore_branch(made, branch, ordinal);
+                self.restore_branch(id, branches.get(&branch.id), ordinal);
             }
         } else if let Event::SessionResumed { session } = &entry.event {
             let params = params![id.as_uuid(), session.as_str()];
@@ -110,9 +129,17 @@ impl Imports<'_> {
     }
 
     /// A branch is restored only if its step still exists.
-    fn restore_branch(&mut self, made: &Plan, branch: &Branch, ordinal: u64) {
-        if made.step(branch.after).is_some() {
-            self.queue(transition::add_branch(made.head().id, branch, ordinal));
+    fn restore_branch(&mut self, plan: PlanId, branch: Option<&&Branch>, ordinal: u64) {
+        if let Some(branch) = branch {
+            self.queue(transition::add_branch(plan, branch, ordinal));
         }
     }
+}
+
+/// The last activity of an agent.
+fn last_activity(trail: &[Entry]) -> Option<Timestamp> {
+    let last = trail.iter().rev();
+    last.filter(|entry| entry.event.is_agent_activity())
+        .map(|entry| entry.at)
+        .next()
 }

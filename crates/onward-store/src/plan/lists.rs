@@ -3,13 +3,14 @@
 //! One index has the order of the lists and another one the words, so only displayed plans are
 //! read. The core splits a plan's text into words.
 
+use onward_core::attention::Facts;
 use onward_core::{PlanId, PlanStatus, Timestamp};
 use uuid::Uuid;
 
 use crate::backend::Syntax;
 use crate::error::Error;
 use crate::query::Query;
-use crate::row::plan::{self, Sheet};
+use crate::row::plan::{self, OpenPlan, Sheet};
 use crate::statement::Statement;
 use crate::tx::Tx;
 use crate::value::{Row, first, params};
@@ -17,8 +18,8 @@ use crate::value::{Row, first, params};
 /// End of a page of plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanCursor {
-    /// Last change of the last plan on the page.
-    pub updated_at: Timestamp,
+    /// Last action on the last plan of the page.
+    pub acted_at: Timestamp,
     /// Id of that plan.
     pub plan: PlanId,
 }
@@ -41,6 +42,21 @@ pub struct Listed {
     pub sheet: Sheet,
     /// Whether one of its steps is past its stall threshold.
     pub stalled: bool,
+    /// The facts for its attention.
+    pub facts: Facts,
+}
+
+/// Number of ended plans with the same outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutcomeCount {
+    /// `completed` or `failed`.
+    pub status: PlanStatus,
+    /// Whether at least one step failed.
+    pub has_failures: bool,
+    /// Whether a user cancelled the plan.
+    pub cancelled: bool,
+    /// Number of plans.
+    pub plans: u64,
 }
 
 /// Lists of plans.
@@ -64,7 +80,7 @@ impl PlanLists<'_> {
         let plans: Result<Vec<Listed>, Error> = rows.map(listed).collect();
         let mut plans = plans?;
         plans.sort_by(|one, other| {
-            let key = |listed: &Listed| (listed.sheet.updated_at, listed.sheet.head.id);
+            let key = |listed: &Listed| (listed.sheet.acted_at, listed.sheet.head.id);
             key(other).cmp(&key(one))
         });
         plans.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -132,6 +148,42 @@ impl PlanLists<'_> {
             .collect()
     }
 
+    /// A plan with the facts for its attention.
+    pub async fn listed(&mut self, plan: PlanId, now: Timestamp) -> Result<Option<Listed>, Error> {
+        let params = params![now, plan.as_uuid()];
+        let rows = self.0.rows(Query::PlanListed, params).await?;
+        first(Some(rows), listed)
+    }
+
+    /// Open plans with the facts for their attention, the longest without an action first; at most
+    /// `limit` per status.
+    pub async fn open_plans(&mut self, now: Timestamp, limit: u32) -> Result<Vec<OpenPlan>, Error> {
+        let open = PlanStatus::ALL
+            .into_iter()
+            .filter(|status| !status.is_terminal());
+        let ask = |status: PlanStatus| {
+            Statement::new(Query::PlansOpen, params![now, status.as_str(), limit])
+        };
+        let rows = self.0.ask(open.map(ask).collect()).await?;
+        rows.into_iter().flatten().map(plan::open_plan).collect()
+    }
+
+    /// Number of ended plans by outcome.
+    pub async fn count_outcomes(&mut self) -> Result<Vec<OutcomeCount>, Error> {
+        let rows = self.0.rows(Query::PlansByOutcome, params![]).await?;
+        rows.into_iter()
+            .map(|row| {
+                let mut cells = row.cells("plans");
+                Ok(OutcomeCount {
+                    status: cells.word("status")?,
+                    has_failures: cells.u64("failed")? > 0,
+                    cancelled: cells.maybe_text("failure_kind")?.as_deref() == Some("abandoned"),
+                    plans: cells.u64("plans")?,
+                })
+            })
+            .collect()
+    }
+
     /// Plans that ended before this instant, oldest first.
     pub async fn plans_ended_before(
         &mut self,
@@ -162,13 +214,17 @@ impl PlanLists<'_> {
 /// Start of a page.
 fn place(behind: Option<PlanCursor>) -> (Timestamp, Uuid) {
     behind.map_or((Timestamp::MAX, Uuid::max()), |cursor| {
-        (cursor.updated_at, *cursor.plan.as_uuid())
+        (cursor.acted_at, *cursor.plan.as_uuid())
     })
 }
 
 fn listed(row: Row) -> Result<Listed, Error> {
-    let (sheet, stalled) = plan::sheet_and_stalled(row)?;
+    let (sheet, facts) = plan::sheet_and_facts(row)?;
     // A terminal plan is not stalled, regardless of the state of its steps when it ended.
-    let stalled = stalled && !sheet.head.status().is_terminal();
-    Ok(Listed { sheet, stalled })
+    let stalled = facts.stuck_since.is_some() && !sheet.head.status().is_terminal();
+    Ok(Listed {
+        sheet,
+        stalled,
+        facts,
+    })
 }

@@ -62,6 +62,15 @@ impl Plans<'_> {
         Ok(sheet.zip(step).map(|(sheet, (_, step))| (sheet, step)))
     }
 
+    /// The forks of a plan, oldest first.
+    pub async fn forks_of(&mut self, id: PlanId, limit: u32) -> Result<Vec<PlanId>, Error> {
+        let params = params![id.as_uuid(), limit];
+        let rows = self.0.rows(Query::PlanForks, params).await?;
+        Ok(ids(Some(rows), "plans", "plan_id")?
+            .map(PlanId::new)
+            .collect())
+    }
+
     /// Branches of a plan, in evaluation order.
     pub async fn branches_of(
         &mut self,
@@ -74,17 +83,33 @@ impl Plans<'_> {
         rows.into_iter().map(branch::branch).collect()
     }
 
-    /// Plans with ids in this range; at most two.
-    pub async fn plans_between(&mut self, from: Uuid, to: Uuid) -> Result<Vec<PlanId>, Error> {
-        let rows = self.0.rows(Query::PlansBetween, params![from, to]).await?;
+    /// Plans with ids in this range.
+    pub async fn plans_between(
+        &mut self,
+        from: Uuid,
+        to: Uuid,
+        limit: u32,
+    ) -> Result<Vec<PlanId>, Error> {
+        let rows = self
+            .0
+            .rows(Query::PlansBetween, params![from, to, limit])
+            .await?;
         Ok(ids(Some(rows), "plans", "plan_id")?
             .map(PlanId::new)
             .collect())
     }
 
-    /// Steps with ids in this range; at most two.
-    pub async fn steps_between(&mut self, from: Uuid, to: Uuid) -> Result<Vec<StepId>, Error> {
-        let rows = self.0.rows(Query::StepsBetween, params![from, to]).await?;
+    /// Steps with ids in this range.
+    pub async fn steps_between(
+        &mut self,
+        from: Uuid,
+        to: Uuid,
+        limit: u32,
+    ) -> Result<Vec<StepId>, Error> {
+        let rows = self
+            .0
+            .rows(Query::StepsBetween, params![from, to, limit])
+            .await?;
         Ok(ids(Some(rows), "steps", "step_id")?
             .map(StepId::new)
             .collect())
@@ -157,8 +182,8 @@ impl Plans<'_> {
         Ok(bytes.unwrap_or(0))
     }
 
-    /// Deletes a plan with its steps, branches, audit trail, outputs, feedback, notifications and
-    /// ended skill executions. Its artifacts and running skill executions remain, without a plan.
+    /// Deletes a plan with its steps, branches, audit trail, outputs, feedback, tasks,
+    /// notifications and ended skill executions. Its artifacts and running skill executions remain, without a plan.
     pub fn delete_plan(&mut self, id: PlanId) {
         // The plan first: events can be deleted only after their plan.
         self.0
@@ -172,6 +197,7 @@ impl Plans<'_> {
             Query::ResumedSessionsDelete,
             Query::IdempotencyKeysDelete,
             Query::FeedbackDelete,
+            Query::TasksDelete,
             Query::ChunksDeleteOfOutputs,
             Query::OutputsDelete,
             Query::ArtifactsOrphan,

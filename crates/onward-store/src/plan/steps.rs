@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use onward_core::id::SessionId;
+use onward_core::id::{ReviewId, SessionId};
+use onward_core::step::StepState;
 use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
 
 use crate::error::Error;
@@ -23,6 +24,21 @@ pub enum Which {
     Done,
     /// Steps past their own stall threshold at this instant.
     StalledAt(Timestamp),
+}
+
+/// The state of a step, without its texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepMark {
+    /// Step id.
+    pub id: StepId,
+    /// Position in the plan.
+    pub order: u32,
+    /// Status.
+    pub status: StepStatus,
+    /// When it exceeds its stall threshold, if it is in progress.
+    pub stalls_at: Option<Timestamp>,
+    /// Whether another step redoes it.
+    pub is_superseded: bool,
 }
 
 /// Lists of steps.
@@ -58,6 +74,30 @@ impl Steps<'_> {
         };
         let rows = self.0.ask(vec![statement]).await?.pop().unwrap_or_default();
         rows.into_iter().map(step::line).collect()
+    }
+
+    /// The step of a plan that was completed last.
+    pub async fn last_completed(&mut self, plan: PlanId) -> Result<Option<StepLine>, Error> {
+        let params = params![plan.as_uuid()];
+        let rows = self.0.rows(Query::StepLineLastCompleted, params).await?;
+        first(Some(rows), step::line)
+    }
+
+    /// Id, order and status of every step, and when it exceeds its stall threshold.
+    pub async fn states(&mut self, plan: PlanId) -> Result<Vec<StepMark>, Error> {
+        let params = params![plan.as_uuid()];
+        let rows = self.0.rows(Query::StepStates, params).await?;
+        let mark = |row: crate::value::Row| {
+            let mut cells = row.cells("steps");
+            Ok(StepMark {
+                id: StepId::new(cells.id("step_id")?),
+                order: cells.u32("step_order")?,
+                status: cells.word("status")?,
+                stalls_at: cells.maybe_at("stalls_at")?,
+                is_superseded: cells.maybe_id("superseded_by")?.is_some(),
+            })
+        };
+        rows.into_iter().map(mark).collect()
     }
 
     /// Lines of the given steps that exist, in order.
@@ -141,6 +181,20 @@ impl Steps<'_> {
         let rows = self.0.rows(Query::StepNextStall, params).await?;
         let at = first(Some(rows), |row| row.cells("steps").maybe_at("stalls_at"))?;
         Ok(at.flatten())
+    }
+
+    /// Steps of a plan that are under review, lowest order first.
+    pub async fn under_review(&mut self, plan: PlanId, limit: u32) -> Result<Vec<Step>, Error> {
+        let params = params![plan.as_uuid(), limit];
+        step::steps(self.0.rows(Query::StepsUnderReview, params).await?)
+    }
+
+    /// The step under this review, if the review is pending.
+    pub async fn of_review(&mut self, review: ReviewId) -> Result<Option<StepId>, Error> {
+        let params = params![review.to_string()];
+        let steps = step::steps(self.0.rows(Query::StepsOfReview, params).await?)?;
+        let is_same = |step: &&Step| matches!(&step.state, StepState::AwaitingInput { review: open, .. } if open.id == review);
+        Ok(steps.iter().find(is_same).map(Step::id))
     }
 
     /// Pending reviews of all plans, oldest first.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use onward_core::event::ReviewAction;
-use onward_core::{Event, PlanId, StepId};
+use onward_core::id::ReviewId;
+use onward_core::{Event, PlanId, StepId, Timestamp};
 
 use crate::error::Error;
 use crate::query::Query;
@@ -13,6 +14,17 @@ use crate::value::{first, params};
 
 /// Number of entries per query when a whole trail or commit is read.
 const PAGE: u32 = 256;
+
+/// Number of events of one name in an hour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HourCount {
+    /// Hours since 1970.
+    pub hour: i64,
+    /// Name of the events.
+    pub name: String,
+    /// Number of events.
+    pub events: u64,
+}
 
 /// Reads of the audit trail.
 pub struct AuditTrail<'t>(pub &'t mut Tx);
@@ -28,6 +40,21 @@ impl AuditTrail<'_> {
         let params = params![plan.as_uuid(), behind, limit];
         let rows = self.0.rows(Query::EventsAfter, params).await?;
         rows.into_iter().map(event::entry).collect()
+    }
+
+    /// Finished steps, stalls and review requests per hour since an instant.
+    pub async fn by_hour(&mut self, since: Timestamp) -> Result<Vec<HourCount>, Error> {
+        let rows = self.0.rows(Query::EventsByHour, params![since]).await?;
+        rows.into_iter()
+            .map(|row| {
+                let mut cells = row.cells("events");
+                Ok(HourCount {
+                    hour: cells.int("hour")?,
+                    name: cells.string("name")?,
+                    events: cells.u64("events")?,
+                })
+            })
+            .collect()
     }
 
     /// All entries, oldest first.
@@ -101,17 +128,35 @@ impl AuditTrail<'_> {
         }
     }
 
-    /// All entries of the commit of the last decision on a step, oldest first; none if there is no
-    /// decision.
-    pub async fn decision(&mut self, plan: PlanId, step: StepId) -> Result<Vec<Entry>, Error> {
+    /// The request and the decision of a review, with their plan, oldest first. `since` is not later
+    /// than the request.
+    pub async fn review(
+        &mut self,
+        review: ReviewId,
+        since: Timestamp,
+    ) -> Result<Vec<(PlanId, Entry)>, Error> {
+        let params = params![since, format!("%{review}%")];
+        let rows = self.0.rows(Query::EventsOfReview, params).await?;
+        rows.into_iter().map(event::entry_with_plan).collect()
+    }
+
+    /// All entries of the commit of the last decision on a step, or of the decision on one review of
+    /// the step, oldest first; none if there is no decision.
+    pub async fn decision(
+        &mut self,
+        plan: PlanId,
+        step: StepId,
+        wanted: Option<ReviewId>,
+    ) -> Result<Vec<Entry>, Error> {
         let params = params![plan.as_uuid(), step.as_uuid(), PAGE];
         let rows = self.0.rows(Query::EventsOfReviews, params).await?;
         let entries: Result<Vec<Entry>, Error> = rows.into_iter().map(event::entry).collect();
         let is_decision = |entry: &Entry| {
-            let Event::UserReviewed { action, .. } = &entry.event else {
+            let Event::UserReviewed { review, action, .. } = &entry.event else {
                 return false;
             };
             matches!(action, ReviewAction::Decided { .. })
+                && wanted.is_none_or(|wanted| wanted == *review)
         };
         match entries?.into_iter().find(is_decision) {
             Some(decided) => self.commit(plan, decided.commit_seq).await,

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use onward_core::branch::{Branch, Effect};
-use onward_core::event::{Change, Created};
+use onward_core::event::{Change, Created, Successor};
 use onward_core::search::index_text;
 use onward_core::step::NewStep;
 use onward_core::transition::{Due, StepAfter};
@@ -47,6 +47,8 @@ pub struct Commit<'a> {
     pub at: Timestamp,
     /// Author of the change.
     pub author: &'a Author,
+    /// Whether an agent or a user caused the change, not the sweep.
+    pub acted: bool,
     /// When the sweep must check the plan.
     pub due: Due,
 }
@@ -55,6 +57,17 @@ impl Commit<'_> {
     /// Whether an event changes more than the audit trail.
     pub(crate) fn changes_plan(&self) -> bool {
         self.events.iter().any(Event::changes_plan)
+    }
+
+    /// Time of the action by an agent or a user, if this is one.
+    fn acted_at(&self) -> Option<Timestamp> {
+        self.acted.then_some(self.at)
+    }
+
+    /// Time of the activity of an agent, if there is any.
+    fn worked_at(&self) -> Option<Timestamp> {
+        let worked = self.acted && self.events.iter().any(Event::is_agent_activity);
+        worked.then_some(self.at)
     }
 
     /// No sweep changes a due time after this instant while the commit is being written.
@@ -80,9 +93,11 @@ pub(crate) fn plan_row(
         params.extend(version);
         return vec![Statement::new(Query::PlanNote, params).checking_version()];
     }
-    let about = About::of(commit.at);
+    let about = commit.acted_at().map(About::of);
     let mut statements = Vec::new();
-    if updates_every_index && known.is_none_or(|known| known.about != about) {
+    if updates_every_index
+        && let Some(about) = about.filter(|about| known.is_none_or(|known| known.about != *about))
+    {
         let params = params![id.as_uuid(), about.0];
         statements.push(Statement::new(Query::PlanTouch, params).expecting(1));
     }
@@ -92,7 +107,7 @@ pub(crate) fn plan_row(
     } else {
         (Query::PlanMove, plan::changing(commit.head))
     };
-    params.extend(params![commit.at]);
+    params.extend(params![commit.at, commit.acted_at(), commit.worked_at()]);
     params.extend(version);
     statements.push(Statement::new(query, params).checking_version());
     statements
@@ -159,9 +174,28 @@ pub(crate) fn list_changes(commit: &Commit<'_>) -> Vec<Statement> {
         {
             statements.extend(release_dependents(commit, *step));
         }
+        statements.extend(step_note(event, commit.at));
         statements.extend(list_change(commit, seq, event));
     }
     statements
+}
+
+/// Stores the note and the percentage of a progress report.
+fn step_note(event: &Event, at: Timestamp) -> Option<Statement> {
+    let Event::StepProgressed {
+        step,
+        note,
+        percent,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    if note.is_none() && percent.is_none() {
+        return None;
+    }
+    let params = params![step.as_uuid(), note.as_deref(), *percent, at];
+    Some(Statement::new(Query::StepNote, params).expecting(1))
 }
 
 /// Decrements the number of open dependencies of the steps that depend on `ended`.
@@ -178,11 +212,13 @@ fn list_change(commit: &Commit<'_>, seq: u64, event: &Event) -> Vec<Statement> {
             Change::StepsAdded { after, steps } => add_steps(plan, *after, steps, at),
             Change::StepRemoved { step } => remove_step(plan, *step),
             Change::StepsReordered { steps } => reorder(plan, steps),
+            Change::StepRedone { successors, .. } => redo(commit, successors),
             Change::BranchAdded { branch } => {
                 add_branch(plan, branch, seq.saturating_mul(BRANCHES_PER_EVENT))
             }
             Change::Created(_)
             | Change::InstructionsUpdated { .. }
+            | Change::StepRenamed { .. }
             | Change::StepFailed { .. }
             | Change::StepRequeued { .. } => Vec::new(),
         },
@@ -224,7 +260,8 @@ fn instructions(step: &Step) -> Statement {
     let params = params![
         step.id().as_uuid(),
         &step.spec.instructions,
-        step.updated_at
+        step.updated_at,
+        step.spec.title.as_deref()
     ];
     Statement::new(Query::StepInstructions, params).expecting(1)
 }
@@ -240,10 +277,7 @@ fn add_steps(plan: PlanId, after: u32, specs: &[NewStep], at: Timestamp) -> Vec<
     for (order, spec) in (after.saturating_add(1)..).zip(specs) {
         statements.extend(new_step(plan, spec, order, at, 0));
     }
-    for spec in specs.iter().filter(|spec| !spec.depends_on.is_empty()) {
-        let params = params![spec.id.as_uuid()];
-        statements.push(Statement::new(Query::StepCountDependencies, params).expecting(1));
-    }
+    statements.extend(count_dependencies(specs));
     statements
 }
 
@@ -284,6 +318,79 @@ fn reorder(plan: PlanId, ids: &[StepId]) -> Vec<Statement> {
     });
     let settle = Statement::new(Query::StepsRestoreSign, params![plan.as_uuid()]);
     moves.chain([settle]).collect()
+}
+
+/// Supersedes steps. References to a superseded step then refer to its successor.
+fn redo(commit: &Commit<'_>, successors: &[Successor]) -> Vec<Statement> {
+    let (plan, at) = (commit.head.id, commit.at);
+    let mut statements = Vec::new();
+    let pairs: Vec<(StepId, StepId)> = (successors.iter())
+        .filter_map(|successor| Some((successor.step.supersedes?, successor.step.id)))
+        .collect();
+    for (old, new) in &pairs {
+        statements.push(supersede(*old, *new));
+    }
+    for (old, new) in &pairs {
+        let params = params![old.as_uuid(), old.to_string(), new.to_string(), at];
+        statements.push(Statement::new(Query::DependentsFollow, params));
+        let params = params![old.as_uuid(), new.as_uuid()];
+        statements.push(Statement::new(Query::DependenciesFollow, params));
+    }
+    for successor in successors {
+        for branch in &successor.branches {
+            let params = params![branch.as_uuid(), successor.step.id.as_uuid()];
+            statements.push(Statement::new(Query::BranchMove, params).expecting(1));
+        }
+    }
+    for (old, new) in &pairs {
+        let params = params![plan.as_uuid(), old.to_string(), new.to_string()];
+        statements.push(Statement::new(Query::BranchesFollow, params));
+        let params = params![plan.as_uuid(), old.as_uuid(), new.as_uuid()];
+        statements.push(Statement::new(Query::BranchNeedsFollow, params));
+    }
+    // A step moves by the number of superseded steps before it.
+    let orders: Vec<u32> = successors.iter().map(|successor| successor.order).collect();
+    for (shift, after) in (1u32..).zip(&orders) {
+        let next = usize::try_from(shift)
+            .ok()
+            .and_then(|next| orders.get(next));
+        statements.push(match next {
+            Some(next) => {
+                let params = params![plan.as_uuid(), *after, *next, shift];
+                Statement::new(Query::StepsShiftBetween, params)
+            }
+            None => Statement::new(Query::StepsShiftUp, params![plan.as_uuid(), *after, shift]),
+        });
+    }
+    statements.push(Statement::new(
+        Query::StepsRestoreSign,
+        params![plan.as_uuid()],
+    ));
+    for (shift, successor) in (1u32..).zip(successors) {
+        let order = successor.order.saturating_add(shift);
+        statements.extend(new_step(plan, &successor.step, order, at, 0));
+    }
+    let steps = successors.iter().map(|successor| &successor.step);
+    statements.extend(count_dependencies(steps));
+    let params = params![plan.as_uuid(), commit.head.counts.superseded];
+    statements.push(Statement::new(Query::PlanSupersede, params).expecting(1));
+    statements
+}
+
+/// Marks a step as superseded.
+pub(crate) fn supersede(old: StepId, new: StepId) -> Statement {
+    let params = params![old.as_uuid(), new.as_uuid()];
+    Statement::new(Query::StepSupersede, params).expecting(1)
+}
+
+/// Counts the open dependencies of new steps.
+fn count_dependencies<'s>(
+    steps: impl IntoIterator<Item = &'s NewStep>,
+) -> impl Iterator<Item = Statement> {
+    let dependent = (steps.into_iter()).filter(|spec| !spec.depends_on.is_empty());
+    dependent.map(|spec| {
+        Statement::new(Query::StepCountDependencies, params![spec.id.as_uuid()]).expecting(1)
+    })
 }
 
 /// Inserts a branch.

@@ -11,7 +11,7 @@ use super::transition::{self, Commit};
 use crate::error::Error;
 use crate::query::Query;
 use crate::row::event::Entry;
-use crate::row::plan::{About, Known, Sheet, VersionTag};
+use crate::row::plan::{About, Known, Owner, RequestOrigin, Sheet, VersionTag};
 use crate::statement::Statement;
 use crate::tx::Tx;
 use crate::value::{Value, params};
@@ -26,7 +26,7 @@ impl Transitions<'_> {
         let plan = commit.head.id;
         let known = tx.versions.get(plan);
         let about = match known {
-            Some(known) if !commit.changes_plan() => known.about,
+            Some(known) if !commit.changes_plan() || !commit.acted => known.about,
             Some(_) | None => About::of(commit.at),
         };
         let tag = VersionTag::random();
@@ -59,7 +59,7 @@ impl Transitions<'_> {
     }
 
     /// Writes a new plan.
-    pub fn create(&mut self, created: &Created, entry: &Entry) {
+    pub fn create(&mut self, created: &Created, entry: &Entry, origin: RequestOrigin) {
         let tx = &mut *self.0;
         let at = entry.at;
         let head = PlanHead::new(created);
@@ -69,6 +69,9 @@ impl Transitions<'_> {
             brief: created.brief.clone(),
             created_at: at,
             updated_at: at,
+            acted_at: at,
+            worked_at: at,
+            owner: Owner::new(&entry.author.name, origin),
         };
         let tag = VersionTag::random();
         for statement in transition::new_plan(&sheet, tag) {

@@ -26,6 +26,26 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 INSERT INTO branch_needs (tenant_id, step_id, branch_id, plan_id) VALUES ($1, $2, $3, $4)
 ON CONFLICT (tenant_id, step_id, branch_id) DO NOTHING;
 
+-- name: branch_move
+UPDATE branches SET after_step = $3 WHERE tenant_id = $1 AND branch_id = $2;
+
+-- A branch that stays after a superseded step is history: it keeps its references.
+
+-- name: branches_follow
+-- Branches that refer to a superseded step refer to its successor. `$3` and `$4` are the ids of the
+-- two as text.
+UPDATE branches SET params = replace(params, $3, $4)
+WHERE tenant_id = $1 AND plan_id = $2 AND params LIKE '%' || CAST($3 AS text) || '%'
+    AND after_step NOT IN (SELECT step_id FROM steps
+        WHERE tenant_id = $1 AND plan_id = $2 AND superseded_by IS NOT NULL);
+
+-- name: branch_needs_follow
+UPDATE branch_needs SET step_id = $4
+WHERE tenant_id = $1 AND step_id = $3 AND branch_id NOT IN (
+    SELECT branches.branch_id FROM branches
+        JOIN steps ON steps.tenant_id = branches.tenant_id AND steps.step_id = branches.after_step
+    WHERE branches.tenant_id = $1 AND branches.plan_id = $2 AND steps.superseded_by IS NOT NULL);
+
 -- name: branches_needing
 SELECT branch_id FROM branch_needs WHERE tenant_id = $1 AND step_id = $2 ORDER BY branch_id;
 

@@ -32,6 +32,12 @@ WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND turn = $4;
 SELECT {call} FROM session_calls WHERE tenant_id = $1 AND session_id = $2 AND {open}
 ORDER BY requested_at, agent_id, turn, position;
 
+-- name: calls_of_sessions
+-- Open and interrupted calls of the latest sessions, newest last.
+SELECT {call} FROM session_calls
+WHERE tenant_id = $1 AND {latest_sessions} AND ({open} OR status = 'interrupted')
+ORDER BY requested_at, agent_id, turn, position;
+
 -- name: calls_by_id
 -- Latest turn first; in order within a turn.
 SELECT {call} FROM session_calls

@@ -4,19 +4,25 @@
 -- fragment: brief
 step_id, step_order, step_type, title, status, attempt, failure_kind, failure_words,
 result_confidence, CAST(octet_length(result_summary) AS bigint) AS summary_bytes,
-CAST(octet_length(result) AS bigint) AS data_bytes
+CAST(octet_length(result) AS bigint) AS data_bytes,
+CAST(octet_length(result_evidence) AS bigint) AS evidence_bytes
+
+-- The context of a plan does not contain superseded steps: its audit trail is their history.
 
 -- name: briefs_below
 SELECT {brief} FROM steps
-WHERE tenant_id = $1 AND plan_id = $2 AND step_order < $3 ORDER BY step_order DESC LIMIT $4;
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order < $3 AND superseded_by IS NULL
+ORDER BY step_order DESC LIMIT $4;
 
 -- name: briefs_from
 SELECT {brief} FROM steps
-WHERE tenant_id = $1 AND plan_id = $2 AND step_order >= $3 ORDER BY step_order LIMIT $4;
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order >= $3 AND superseded_by IS NULL
+ORDER BY step_order LIMIT $4;
 
 -- name: briefs_completed_below
 SELECT {brief} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order < $3 AND status = 'completed'
+    AND superseded_by IS NULL
 ORDER BY step_order DESC LIMIT $4;
 
 -- name: briefs_completed_needed
@@ -31,6 +37,9 @@ SELECT step_id, result_summary FROM steps WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: step_data
 SELECT step_id, result FROM steps WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: step_evidence
+SELECT step_id, result_evidence FROM steps WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: artifact_excerpts
 -- Artifacts of the step first, then the newest. The rows are selected before any content is read.
@@ -47,6 +56,26 @@ ORDER BY CASE WHEN step_id = $3 THEN 0 ELSE 1 END, created_at DESC, artifact_id 
 SELECT seq, at, actor, session, name, step_id,
     CASE WHEN octet_length(details) <= 500 THEN details END AS details
 FROM events WHERE tenant_id = $1 AND plan_id = $2 ORDER BY seq DESC LIMIT $3;
+
+-- name: events_of_step
+-- The attempts and the rejected results of a step, newest first. Scans the audit trail of the plan, like
+-- `events_latest_named`. Long details are not read.
+SELECT seq, at, actor, session, name, step_id,
+    CASE WHEN octet_length(details) <= 4000 THEN details END AS details
+FROM events
+WHERE tenant_id = $1 AND plan_id = $2 AND step_id = $3
+    AND name IN ('step_started', 'step_requeued', 'step_completed', 'step_failed', 'late_result_kept')
+ORDER BY seq DESC LIMIT $4;
+
+-- name: events_of_review
+-- The request and the decision of a review, in plans with an action since `$2`, which is not later than
+-- the request. `$3` is a pattern with the id.
+SELECT plan_id, seq, commit_seq, at, actor, session, name, step_id, details FROM events
+WHERE tenant_id = $1 AND name = 'user_reviewed' AND details LIKE $3
+    AND plan_id IN (SELECT plan_id FROM plans WHERE plans.tenant_id = $1
+        AND plans.status IN ('planning', 'executing', 'awaiting_review', 'stalled', 'completed', 'failed')
+        AND plans.acted_about >= CAST($2 AS bigint) / 10000)
+ORDER BY seq LIMIT 2;
 
 -- name: events_significant
 -- The entries after `$3` that a new session needs. Long details are not read.
@@ -71,14 +100,27 @@ SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed' ORDER BY seq DESC LIMIT $3;
 
 -- name: events_of_earlier_reviews
--- Reviews of the last step before order `$3` that was completed, or skipped by a reviewer, and of
--- the dependencies of step `$4`.
+-- Reviews of the last step before order `$3` that was completed, or skipped by a reviewer, of the
+-- dependencies of step `$4`, and of the step that it supersedes.
 SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM events
 WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed'
     AND (step_id = (SELECT step_id FROM steps
             WHERE steps.tenant_id = $1 AND steps.plan_id = $2 AND step_order < $3
                 AND (status = 'completed' OR skipped_by_review IS NOT NULL)
+                AND superseded_by IS NULL
             ORDER BY step_order DESC LIMIT 1)
         OR step_id IN (SELECT needs FROM dependencies
-            WHERE dependencies.tenant_id = $1 AND dependencies.step_id = $4))
+            WHERE dependencies.tenant_id = $1 AND dependencies.step_id = $4)
+        OR step_id = (SELECT supersedes FROM steps
+            WHERE steps.tenant_id = $1 AND steps.step_id = $4))
 ORDER BY seq;
+
+-- name: artifacts_latest
+-- The artifacts of all plans, newest first. The rows are selected before any content is read.
+SELECT plan_id, artifact_id, step_id, artifact_type, title, substr(content, 1, 500) AS excerpt,
+    CAST(octet_length(content) AS bigint) AS content_bytes, created_at
+FROM artifacts
+WHERE tenant_id = $1 AND artifact_id IN (
+    SELECT artifact_id FROM artifacts WHERE tenant_id = $1
+    ORDER BY created_at DESC, artifact_id DESC LIMIT $2)
+ORDER BY created_at DESC, artifact_id DESC;

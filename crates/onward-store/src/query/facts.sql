@@ -22,7 +22,7 @@ ORDER BY step_order LIMIT 1
 (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2)
 
 -- fragment: step_facts
-(SELECT {head}, updated_about, version_tag FROM plans WHERE tenant_id = $1 AND plan_id = {plan_of_step}) AS plan
+(SELECT {head}, acted_about, version_tag FROM plans WHERE tenant_id = $1 AND plan_id = {plan_of_step}) AS plan
 CROSS JOIN (SELECT {step}, open_dependencies FROM steps WHERE tenant_id = $1 AND step_id = $2)
     AS step
 LEFT JOIN (SELECT {branch}, ordinal FROM branches WHERE tenant_id = $1 AND after_step = $2) AS branch
@@ -42,7 +42,7 @@ SELECT plan_id FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR NO KEY UPDAT
 SELECT plan_id FROM plans WHERE tenant_id = $1 AND plan_id = {plan_of_step} FOR NO KEY UPDATE;
 
 -- name: plan_facts
-SELECT {head}, updated_about, version_tag FROM plans WHERE tenant_id = $1 AND plan_id = $2;
+SELECT {head}, acted_about, version_tag FROM plans WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: step_facts
 -- One row per branch of the step, in any order, and one row if it has none.
@@ -55,7 +55,7 @@ LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT s
     WHERE tenant_id = $1 AND plan_id = {plan_of_step} AND {first_ready})) AS ready ON 1 = 1;
 
 -- fragment: next_facts
-(SELECT {head}, updated_about, version_tag FROM plans WHERE tenant_id = $1 AND plan_id = $2) AS plan
+(SELECT {head}, acted_about, version_tag FROM plans WHERE tenant_id = $1 AND plan_id = $2) AS plan
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
     WHERE tenant_id = $1 AND plan_id = $2 AND {held_undelivered})) AS undelivered ON 1 = 1
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps

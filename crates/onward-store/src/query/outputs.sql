@@ -24,6 +24,11 @@ FROM outputs WHERE tenant_id = $1 AND output_id = $2;
 SELECT CAST(coalesce(max(version), 0) AS bigint) AS version FROM outputs
 WHERE tenant_id = $1 AND plan_id = $2 AND title = $3;
 
+-- name: output_versions
+-- All versions of an output, newest first, without their contents.
+SELECT output_id, version, actor, created_at FROM outputs
+WHERE tenant_id = $1 AND plan_id = $2 AND title = $3 ORDER BY version DESC LIMIT $4;
+
 -- name: outputs_of_plan
 SELECT {output} FROM outputs
 WHERE tenant_id = $1 AND plan_id = $2 ORDER BY created_at, title, version LIMIT $3 OFFSET $4;
@@ -45,4 +50,17 @@ WHERE tenant_id = $1 AND output_id IN (
         SELECT max(version) FROM outputs AS other
         WHERE other.tenant_id = $1 AND other.plan_id = $2 AND other.title = last.title)
     ORDER BY created_at DESC, output_id DESC LIMIT $3)
+ORDER BY created_at DESC, output_id DESC;
+
+-- name: outputs_latest
+-- The last version of each output of all plans, newest first. The rows are selected before any
+-- content is read.
+SELECT plan_id, output_id, title, version, media_type, substr(content, 1, 500) AS excerpt,
+    CAST(octet_length(content) AS bigint) AS content_bytes, created_at
+FROM outputs
+WHERE tenant_id = $1 AND output_id IN (
+    SELECT output_id FROM outputs AS last WHERE tenant_id = $1 AND version = (
+        SELECT max(version) FROM outputs AS other WHERE other.tenant_id = $1
+            AND other.plan_id = last.plan_id AND other.title = last.title)
+    ORDER BY created_at DESC, output_id DESC LIMIT $2)
 ORDER BY created_at DESC, output_id DESC;

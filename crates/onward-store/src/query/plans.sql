@@ -1,12 +1,13 @@
 -- Plans: head, brief and lists.
 
 -- fragment: head
-plan_id, status, review_step, review_id, marked_at, ended_at, failure_kind, failure_words,
+plan_id, status, open_reviews, marked_at, ended_at, failure_kind, failure_words,
 last_session, pending, in_progress, awaiting_input, completed, skipped, failed, seq,
-stall_threshold_ms, on_stall
+stall_threshold_ms, on_stall, superseded
 
 -- fragment: sheet
-name, research_question, design_rationale, output_formatting_notes, created_at, updated_at
+name, research_question, design_rationale, output_formatting_notes, origin, created_at, updated_at,
+acted_at, worked_at, created_by, client, host, directory, forked_from, forked_step
 
 -- name: plan_sheet
 SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1 AND plan_id = $2;
@@ -15,20 +16,41 @@ SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1 AND plan_id = $2;
 SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1
     AND plan_id = (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2);
 
--- fragment: stalled
-(SELECT count(*) FROM steps WHERE steps.tenant_id = plans.tenant_id
-    AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND stalls_at < $2) AS stalled
+-- fragment: attention
+(SELECT min(CASE WHEN steps.last_progress_at > steps.started_at THEN steps.last_progress_at
+        ELSE steps.started_at END) FROM steps
+    WHERE steps.tenant_id = plans.tenant_id AND steps.plan_id = plans.plan_id
+    AND steps.status = 'in_progress' AND steps.stalls_at < $2) AS stuck_since,
+(SELECT min(+steps.updated_at) FROM steps WHERE steps.tenant_id = plans.tenant_id
+    AND steps.plan_id = plans.plan_id AND steps.status = 'awaiting_input') AS asked_at,
+CASE WHEN EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = plans.tenant_id
+    AND steps.plan_id = plans.plan_id AND steps.status = 'pending' AND steps.stalls_at IS NULL
+    AND steps.open_dependencies = 0) THEN CAST(1 AS bigint) ELSE 0 END AS ready
 
 -- name: plans_in
 -- Plans in one status, most recent change first; `$3` and `$4` are the end of the previous page.
 -- The inner query selects the page, so that texts are read and stalls counted only for its plans.
-SELECT {head}, {sheet}, {stalled}
+SELECT {head}, {sheet}, {attention}
 FROM (SELECT plan_id AS listed FROM plans
-    WHERE tenant_id = $1 AND status = $6 AND updated_about <= CAST($3 AS bigint) / 10000
-        AND (updated_at < $3 OR (updated_at = $3 AND plan_id < $4))
-    ORDER BY updated_about DESC, updated_at DESC, plan_id DESC LIMIT $5) AS page
+    WHERE tenant_id = $1 AND status = $6 AND acted_about <= CAST($3 AS bigint) / 10000
+        AND (acted_at < $3 OR (acted_at = $3 AND plan_id < $4))
+    ORDER BY acted_about DESC, acted_at DESC, plan_id DESC LIMIT $5) AS page
 JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
-ORDER BY updated_at DESC, plan_id DESC;
+ORDER BY acted_at DESC, plan_id DESC;
+
+-- name: plans_open
+-- Open plans in one status, with the facts for their attention, without texts. There are few open
+-- plans, and each needs a few index lookups.
+SELECT {head}, name, created_at, updated_at, acted_at, worked_at, created_by, client, host,
+    directory, {attention}
+FROM plans WHERE tenant_id = $1 AND status = $3
+ORDER BY acted_about, plan_id LIMIT $4;
+
+-- name: plans_by_outcome
+-- Index-only scan.
+SELECT status, failed, failure_kind, count(*) AS plans FROM plans
+WHERE tenant_id = $1 AND ended_at IS NOT NULL
+GROUP BY status, failed, failure_kind;
 
 -- name: plans_found (sqlite)
 -- Differs because the words are in a separate index here. Plans that contain all words and are in
@@ -38,8 +60,8 @@ SELECT plans.plan_id AS plan_id FROM plan_word_index
     CROSS JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = plan_words.plan_id
 WHERE plan_word_index MATCH $6 AND plan_words.tenant_id = $1
     AND $5 LIKE '%' || plans.status || '%'
-    AND (plans.updated_at < $2 OR (plans.updated_at = $2 AND plans.plan_id < $3))
-ORDER BY plans.updated_at DESC, plans.plan_id DESC LIMIT $4;
+    AND (plans.acted_at < $2 OR (plans.acted_at = $2 AND plans.plan_id < $3))
+ORDER BY plans.acted_at DESC, plans.plan_id DESC LIMIT $4;
 
 -- name: plans_found (postgres)
 -- Differs because row security allows only a function to use the index. Plans that contain all
@@ -47,7 +69,7 @@ ORDER BY plans.updated_at DESC, plans.plan_id DESC LIMIT $4;
 SELECT plan_id FROM onward_plans_found($1, $6, $5, $2, $3, $4) AS plan_id;
 
 -- name: plan_listed
-SELECT {head}, {sheet}, {stalled} FROM plans WHERE tenant_id = $1 AND plan_id = $3;
+SELECT {head}, {sheet}, {attention} FROM plans WHERE tenant_id = $1 AND plan_id = $3;
 
 -- name: plans_with_words (sqlite)
 -- Differs because the words are in a separate index here. Number of plans that contain all words,
@@ -77,13 +99,13 @@ DELETE FROM plan_words WHERE tenant_id = $1 AND plan_id = $2;
 -- name: plans_between
 -- Plans whose id begins with a prefix: ids between two bounds.
 SELECT plan_id FROM plans
-WHERE tenant_id = $1 AND plan_id >= $2 AND plan_id <= $3 ORDER BY plan_id LIMIT 2;
+WHERE tenant_id = $1 AND plan_id >= $2 AND plan_id <= $3 ORDER BY plan_id LIMIT $4;
 
 -- name: plans_ended_before
 SELECT plan_id, updated_at FROM plans
-WHERE tenant_id = $1 AND status = $4 AND updated_about <= CAST($2 AS bigint) / 10000
+WHERE tenant_id = $1 AND status = $4 AND acted_about <= CAST($2 AS bigint) / 10000
     AND updated_at < $2
-ORDER BY updated_about, updated_at, plan_id LIMIT $3;
+ORDER BY acted_about, updated_at, plan_id LIMIT $3;
 
 -- name: plans_by_status
 -- Index-only scan.
@@ -91,15 +113,16 @@ SELECT status, count(*) AS plans, CAST(sum(steps) AS bigint) AS steps
 FROM plans WHERE tenant_id = $1 GROUP BY status ORDER BY status;
 
 -- name: plan_insert
-INSERT INTO plans (tenant_id, plan_id, status, review_step, review_id, marked_at, ended_at,
+INSERT INTO plans (tenant_id, plan_id, status, open_reviews, marked_at, ended_at,
     failure_kind, failure_words, last_session, pending, in_progress, awaiting_input, completed,
     skipped, failed, seq, stall_threshold_ms, on_stall, name, research_question, design_rationale,
-    output_formatting_notes, created_at, updated_at, version_tag, updated_about,
-    steps)
+    output_formatting_notes, created_at, updated_at, acted_at, worked_at, created_by, client, host,
+    directory, version_tag, origin, superseded, forked_from, forked_step, acted_about, steps)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, $26, CAST($25 AS bigint) / 10000,
-    CAST($11 AS bigint) + CAST($12 AS bigint) + CAST($13 AS bigint) + CAST($14 AS bigint)
-        + CAST($15 AS bigint) + CAST($16 AS bigint));
+    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35,
+    CAST($25 AS bigint) / 10000,
+    CAST($10 AS bigint) + CAST($11 AS bigint) + CAST($12 AS bigint) + CAST($13 AS bigint)
+        + CAST($14 AS bigint) + CAST($15 AS bigint));
 
 -- name: plan_update (sqlite)
 -- Differs because SQLite updates an index when a statement sets one of its columns, even to the
@@ -107,17 +130,27 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 -- list order, if it changes.
 UPDATE plans SET last_session = $3, pending = $4, in_progress = $5, awaiting_input = $6,
     completed = $7, skipped = $8, failed = $9, seq = $10, updated_at = $11,
-    version_tag = $12
-WHERE tenant_id = $1 AND plan_id = $2 AND seq = $13 AND version_tag = $14;
+    acted_at = coalesce($12, acted_at), worked_at = coalesce($13, worked_at), version_tag = $14
+WHERE tenant_id = $1 AND plan_id = $2 AND seq = $15 AND version_tag = $16;
 
 -- name: plan_move (sqlite)
 -- Differs because PostgreSQL merges it with other row changes (`row_change.rs`). For a plan
 -- whose state or number of steps changes.
-UPDATE plans SET status = $3, review_step = $4, review_id = $5, marked_at = $6, ended_at = $7,
-    failure_kind = $8, failure_words = $9, last_session = $10, pending = $11, in_progress = $12,
-    awaiting_input = $13, completed = $14, skipped = $15, failed = $16, seq = $17, updated_at = $18,
-    updated_about = $18 / 10000, steps = $11 + $12 + $13 + $14 + $15 + $16, version_tag = $19
-WHERE tenant_id = $1 AND plan_id = $2 AND seq = $20 AND version_tag = $21;
+UPDATE plans SET status = $3, open_reviews = $4, marked_at = $5, ended_at = $6,
+    failure_kind = $7, failure_words = $8, last_session = $9, pending = $10, in_progress = $11,
+    awaiting_input = $12, completed = $13, skipped = $14, failed = $15, seq = $16, updated_at = $17,
+    acted_at = coalesce($18, acted_at), acted_about = coalesce($18, acted_at) / 10000,
+    worked_at = coalesce($19, worked_at), steps = $10 + $11 + $12 + $13 + $14 + $15,
+    version_tag = $20
+WHERE tenant_id = $1 AND plan_id = $2 AND seq = $21 AND version_tag = $22;
+
+-- name: plan_supersede
+UPDATE plans SET superseded = $3 WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: plan_forks
+-- Forks of a plan, oldest first.
+SELECT plan_id FROM plans WHERE tenant_id = $1 AND forked_from = $2
+ORDER BY created_at, plan_id LIMIT $3;
 
 -- name: plan_note
 -- For an audit entry that does not change the plan.
@@ -126,7 +159,7 @@ WHERE tenant_id = $1 AND plan_id = $2 AND seq = $5 AND version_tag = $6;
 
 -- name: plan_touch (sqlite)
 -- Differs because PostgreSQL itself detects that an indexed column keeps its value.
-UPDATE plans SET updated_about = $3 WHERE tenant_id = $1 AND plan_id = $2;
+UPDATE plans SET acted_about = $3 WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plan_delete
 DELETE FROM plans WHERE tenant_id = $1 AND plan_id = $2;

@@ -1,22 +1,29 @@
 -- Agent sessions, their turns and steps, and the state of the turn detector.
 
 -- fragment: session
-session_id, agent, directory, started_at, last_seen_at, ended_at, switched_off, claims
+session_id, agent, directory, actor, prompt, started_at, last_seen_at, ended_at, switched_off, claims,
+primed_for, primed_at
+
+-- fragment: latest_sessions
+session_id IN (SELECT session_id FROM sessions WHERE tenant_id = $1
+    ORDER BY last_seen_at DESC, session_id DESC LIMIT $2)
 
 -- fragment: turn
 turn, agent_id, turn_key, began_at, progressed_at, ended_at, why_ended, steps, idle_steps, threshold,
-verdict, held, nudged, refusals
+verdict, held, nudged, refusals, seen_at, answer
 
 -- name: session_touch
 -- Records activity of a session, and locks it until the commit. Clocks may differ: the latest
 -- instant is kept. Activity reopens a session that had ended. A call recorded over HTTP without an
 -- agent name has the agent `api`, which does not replace a known name.
 INSERT INTO sessions (tenant_id, session_id, agent, directory, started_at, last_seen_at, ended_at,
-    switched_off, changed_at, changes)
-VALUES ($1, $2, $3, $4, $5, $5, NULL, 0, $5, 1)
+    switched_off, changed_at, changes, actor, prompt)
+VALUES ($1, $2, $3, $4, $5, $5, NULL, 0, $5, 1, $6, $7)
 ON CONFLICT (tenant_id, session_id) DO UPDATE SET
     agent = CASE WHEN excluded.agent = 'api' THEN sessions.agent ELSE excluded.agent END,
     directory = coalesce(excluded.directory, sessions.directory),
+    actor = coalesce(sessions.actor, excluded.actor),
+    prompt = coalesce(excluded.prompt, sessions.prompt),
     last_seen_at = CASE WHEN excluded.last_seen_at > sessions.last_seen_at
         THEN excluded.last_seen_at ELSE sessions.last_seen_at END,
     ended_at = NULL, changed_at = excluded.changed_at, changes = sessions.changes + 1;
@@ -43,6 +50,21 @@ UPDATE sessions SET ended_at = $3 WHERE tenant_id = $1 AND session_id = $2;
 -- name: session_claims
 UPDATE sessions SET claims = $3 WHERE tenant_id = $1 AND session_id = $2;
 
+-- name: session_primed
+UPDATE sessions SET primed_for = $3, primed_at = $4 WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: session_captured
+SELECT captured FROM sessions WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: session_captured_write
+UPDATE sessions SET captured = $3 WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: session_reminded
+SELECT reminded FROM sessions WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: session_reminded_write
+UPDATE sessions SET reminded = $3 WHERE tenant_id = $1 AND session_id = $2;
+
 -- name: session_switch
 UPDATE sessions SET switched_off = $3, changed_at = $4, changes = changes + 1
 WHERE tenant_id = $1 AND session_id = $2;
@@ -51,17 +73,56 @@ WHERE tenant_id = $1 AND session_id = $2;
 SELECT {session} FROM sessions WHERE tenant_id = $1 AND session_id = $2;
 
 -- name: sessions_beginning
--- Two rows are enough to detect that a prefix is ambiguous.
 SELECT {session} FROM sessions
 WHERE tenant_id = $1 AND session_id >= $2 AND substr(session_id, 1, length($2)) = $2
-ORDER BY session_id LIMIT 2;
+ORDER BY session_id LIMIT $3;
 
 -- name: sessions_latest
 SELECT {session}, (SELECT count(*) FROM turns WHERE turns.tenant_id = $1
     AND turns.session_id = sessions.session_id) AS turns,
   (SELECT count(*) FROM turns WHERE turns.tenant_id = $1
-    AND turns.session_id = sessions.session_id AND held IS NOT NULL) AS held
+    AND turns.session_id = sessions.session_id AND held IS NOT NULL) AS held,
+  (SELECT CAST(coalesce(sum(steps), 0) AS bigint) FROM turns WHERE turns.tenant_id = $1
+    AND turns.session_id = sessions.session_id) AS responses
 FROM sessions WHERE tenant_id = $1 ORDER BY last_seen_at DESC, session_id DESC LIMIT $2;
+
+-- name: turns_last_of_sessions
+-- The last turn of the agent itself in each of the latest sessions.
+SELECT session_id, {turn} FROM turns AS last
+WHERE tenant_id = $1 AND agent_id = '' AND {latest_sessions}
+    AND turn = (SELECT max(turn) FROM turns AS other WHERE other.tenant_id = $1
+        AND other.session_id = last.session_id AND other.agent_id = '');
+
+-- name: subagents_of_sessions
+-- The last turn of each subagent, in those of the latest sessions that have one without an end.
+SELECT session_id, {turn} FROM turns AS last
+WHERE tenant_id = $1 AND agent_id <> '' AND {latest_sessions}
+    AND EXISTS (SELECT 1 FROM turns AS running WHERE running.tenant_id = $1
+        AND running.session_id = last.session_id AND running.agent_id <> ''
+        AND running.ended_at IS NULL)
+    AND turn = (SELECT max(turn) FROM turns AS other WHERE other.tenant_id = $1
+        AND other.session_id = last.session_id AND other.agent_id = last.agent_id)
+ORDER BY began_at, agent_id;
+
+-- name: subagents_of_session
+-- The last turn of each of the latest subagents, in the order in which they began.
+SELECT {turn} FROM (SELECT {turn} FROM turns AS last
+    WHERE tenant_id = $1 AND session_id = $2 AND agent_id <> ''
+        AND turn = (SELECT max(turn) FROM turns AS other WHERE other.tenant_id = $1
+            AND other.session_id = $2 AND other.agent_id = last.agent_id)
+    ORDER BY began_at DESC, agent_id DESC LIMIT $3) AS latest
+ORDER BY began_at, agent_id;
+
+-- name: plans_of_sessions
+-- The open plans on which the latest sessions worked last; there are few open plans.
+SELECT last_session, plan_id, name FROM plans
+WHERE tenant_id = $1 AND ended_at IS NULL AND last_session IN (SELECT session_id FROM sessions
+    WHERE tenant_id = $1 ORDER BY last_seen_at DESC, session_id DESC LIMIT $2)
+ORDER BY acted_about, plan_id DESC;
+
+-- name: agents_seen
+SELECT agent, max(last_seen_at) AS last_seen_at FROM sessions WHERE tenant_id = $1
+GROUP BY agent ORDER BY agent;
 
 -- name: session_agent
 SELECT agent_id, turn, state, fingerprint, known_calls, batches FROM session_agents
@@ -84,14 +145,19 @@ SELECT {turn} FROM turns WHERE tenant_id = $1 AND session_id = $2 AND agent_id =
 
 -- name: turn_write
 INSERT INTO turns (tenant_id, session_id, agent_id, turn, turn_key, began_at, progressed_at, ended_at,
-    why_ended, steps, idle_steps, threshold, verdict, held, nudged, refusals)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+    why_ended, steps, idle_steps, threshold, verdict, held, nudged, refusals, seen_at, answer)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 ON CONFLICT (tenant_id, session_id, agent_id, turn) DO UPDATE SET
     turn_key = excluded.turn_key, progressed_at = excluded.progressed_at,
     ended_at = excluded.ended_at, why_ended = excluded.why_ended,
     steps = excluded.steps, idle_steps = excluded.idle_steps, threshold = excluded.threshold,
     verdict = excluded.verdict, held = excluded.held, nudged = excluded.nudged,
-    refusals = excluded.refusals;
+    refusals = excluded.refusals, seen_at = excluded.seen_at, answer = excluded.answer;
+
+-- name: turn_touch
+-- Records an event of a subagent. Its silence is judged by this column.
+UPDATE turns SET seen_at = $4
+WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND ended_at IS NULL;
 
 -- name: turns_end
 UPDATE turns SET ended_at = $3, why_ended = 'session_ended'
@@ -105,12 +171,12 @@ ORDER BY began_at, turn, agent_id;
 
 -- name: turn_step_insert
 INSERT INTO turn_steps (tenant_id, session_id, agent_id, turn, step, at, verdict, why, idle_steps,
-    calls)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+    calls, message)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: turn_steps_latest
-SELECT step, at, verdict, why, idle_steps, calls FROM (SELECT step, at, verdict, why, idle_steps,
-    calls FROM turn_steps
+SELECT step, at, verdict, why, idle_steps, calls, message FROM (SELECT step, at, verdict, why,
+    idle_steps, calls, message FROM turn_steps
     WHERE tenant_id = $1 AND session_id = $2 AND agent_id = $3 AND turn = $4
     ORDER BY step DESC LIMIT $5) AS latest
 ORDER BY step;
@@ -119,12 +185,12 @@ ORDER BY step;
 INSERT INTO directory_plans (tenant_id, directory, plan_id, seen_at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (tenant_id, directory, plan_id) DO UPDATE SET seen_at = excluded.seen_at;
 
--- name: directory_plan_open
--- The open plan that was most recently worked on from a directory.
-SELECT plans.plan_id AS plan_id FROM directory_plans JOIN plans
+-- name: directory_plans_open
+-- The open plans that were worked on from a directory, most recent first.
+SELECT plans.plan_id AS plan_id, plans.awaiting_input AS awaiting_input FROM directory_plans JOIN plans
     ON plans.tenant_id = directory_plans.tenant_id AND plans.plan_id = directory_plans.plan_id
 WHERE directory_plans.tenant_id = $1 AND directory_plans.directory = $2 AND plans.ended_at IS NULL
-ORDER BY directory_plans.seen_at DESC, plans.plan_id LIMIT 1;
+ORDER BY directory_plans.seen_at DESC, plans.plan_id LIMIT $3;
 
 -- name: directory_plans_delete
 DELETE FROM directory_plans WHERE tenant_id = $1 AND plan_id = $2;
@@ -162,4 +228,4 @@ DELETE FROM directory_plans WHERE tenant_id = $1 AND seen_at < $2;
 -- Open plans on which the session worked last; there are few open plans.
 SELECT plan_id FROM plans WHERE tenant_id = $1 AND last_session = $2
     AND ended_at IS NULL
-ORDER BY updated_about DESC, plan_id LIMIT $3;
+ORDER BY acted_about DESC, plan_id LIMIT $3;

@@ -2,15 +2,16 @@
 
 -- fragment: step
 step_id, plan_id, step_order, step_type, title, instructions, depends_on, stall_threshold_ms,
-max_attempts, status, attempt, claim_token, claim_session, started_at, last_progress_at,
+max_attempts, gates, status, attempt, claim_token, claim_session, started_at, last_progress_at, monitored,
 stall_marked_at, undelivered, kept_artifact_id, review, ended_at, result_summary, result_confidence, result,
-result_report, result_notes, skipped_by_branch, skipped_by_review, failure_kind, failure_words,
-superseded, updated_at
+result_report, result_notes, result_evidence, skipped_by_branch, skipped_by_review, failure_kind, failure_words,
+superseded, updated_at, supersedes, superseded_by
 
 -- fragment: line
 step_id, step_order, step_type, title, status, attempt, claim_session, started_at,
-last_progress_at, stalls_at, stall_threshold_ms, ended_at,
-substr(result_summary, 1, 1000) AS result_summary, failure_kind, failure_words, updated_at
+last_progress_at, monitored, stalls_at, stall_threshold_ms, ended_at,
+substr(result_summary, 1, 1000) AS result_summary, failure_kind, failure_words, updated_at,
+last_note, last_percent, noted_at, supersedes, superseded_by
 
 -- name: step
 SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = $2;
@@ -69,6 +70,11 @@ WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 ORDER BY step_order LI
 SELECT step_id, open_dependencies, stalls_at, ended_commit FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
 
+-- name: step_states
+-- The state of every step, for drawing.
+SELECT step_id, step_order, status, stalls_at, superseded_by FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
+
 -- name: step_at
 SELECT step_id, step_order, status FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order = $3;
@@ -83,8 +89,20 @@ SELECT step_id FROM steps WHERE tenant_id = $1 AND step_id = $2;
 -- name: step_ids
 SELECT step_id FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
 
+-- name: step_outlines
+-- The definition and the status of every step, without its work and its result.
+SELECT step_id, step_order, step_type, title, instructions, depends_on, stall_threshold_ms,
+    max_attempts, gates, status, supersedes, superseded_by
+FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
+
 -- name: step_line
 SELECT {line} FROM steps WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: step_line_last_completed
+-- The step that was completed last, found in the audit trail from its end.
+SELECT {line} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT events.step_id FROM events
+    WHERE events.tenant_id = $1 AND events.plan_id = $2 AND events.name = 'step_completed'
+    ORDER BY events.seq DESC LIMIT 1);
 
 -- name: step_lines
 SELECT {line} FROM steps
@@ -93,11 +111,13 @@ WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 ORDER BY step_order LI
 -- name: step_lines_of_status
 SELECT {line} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 AND status = $5
+    AND superseded_by IS NULL
 ORDER BY step_order LIMIT $4;
 
 -- name: step_lines_done
 SELECT {line} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 AND status IN ('completed', 'skipped')
+    AND superseded_by IS NULL
 ORDER BY step_order LIMIT $4;
 
 -- name: step_lines_in_progress
@@ -121,6 +141,12 @@ ORDER BY +step_order LIMIT $4;
 SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order >= $3 AND status = 'pending'
 ORDER BY step_order LIMIT $4;
+
+-- name: steps_under_review
+-- The plus has the same purpose as in `steps_in_progress`.
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'awaiting_input'
+ORDER BY +step_order LIMIT $3;
 
 -- name: step_lines_awaiting_input
 -- The plus has the same purpose as in `steps_in_progress`.
@@ -147,9 +173,16 @@ WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND open_dependenci
 -- name: step_texts
 -- The texts of a step, for reading in pages.
 SELECT step_id, plan_id, instructions, review, result_summary, result, result_report,
-    result_notes
+    result_notes, result_evidence
 FROM steps
 WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: step_result
+-- The result of a completed step, unless its data has more than 128 KiB: conditions do not read larger
+-- data.
+SELECT step_id, result_confidence, result_summary, result FROM steps
+WHERE tenant_id = $1 AND step_id = $2 AND status = 'completed'
+    AND (result IS NULL OR octet_length(result) <= 131072);
 
 -- name: step_reports
 -- Execution reports that are not longer than `$5` bytes, and the sizes of all.
@@ -170,35 +203,43 @@ WHERE tenant_id = $1 AND step_id = $2 AND status = 'completed';
 
 -- name: step_notes
 SELECT step_id, step_order, result_notes FROM steps
-WHERE tenant_id = $1 AND plan_id = $2 AND result_notes IS NOT NULL ORDER BY step_order LIMIT 1000;
+WHERE tenant_id = $1 AND plan_id = $2 AND result_notes IS NOT NULL AND superseded_by IS NULL
+ORDER BY step_order LIMIT 1000;
 
 -- name: steps_reviewed
 -- All pending reviews of the tenant, oldest first. A plan that has ended has no pending review.
 SELECT {step} FROM steps
 WHERE tenant_id = $1 AND status = 'awaiting_input' AND updated_at >= $2
     AND EXISTS (SELECT 1 FROM plans WHERE plans.tenant_id = steps.tenant_id
-        AND plans.plan_id = steps.plan_id AND plans.status = 'awaiting_review')
+        AND plans.plan_id = steps.plan_id AND plans.ended_at IS NULL)
 ORDER BY updated_at, step_id LIMIT $3;
+
+-- name: steps_of_review
+-- Steps whose pending review contains an id. The caller compares the id: data of a result may contain
+-- the same text.
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND status = 'awaiting_input'
+    AND review LIKE '%"reviewId":"' || CAST($2 AS text) || '"%';
 
 -- name: steps_between
 -- Steps whose id begins with a prefix: ids between two bounds.
 SELECT step_id FROM steps
-WHERE tenant_id = $1 AND step_id >= $2 AND step_id <= $3 ORDER BY step_id LIMIT 2;
+WHERE tenant_id = $1 AND step_id >= $2 AND step_id <= $3 ORDER BY step_id LIMIT $4;
 
 -- name: step_insert
 INSERT INTO steps (tenant_id, step_id, plan_id, step_order, step_type, title, instructions,
-    depends_on, stall_threshold_ms, max_attempts, status, attempt, undelivered, superseded,
-    updated_at, open_dependencies)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', 1, 0, '[]', $11, $12);
+    depends_on, stall_threshold_ms, max_attempts, gates, status, attempt, undelivered, superseded,
+    updated_at, open_dependencies, supersedes)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'pending', 1, 0, '[]', $12, $13, $14);
 
 -- name: step_update (sqlite)
 -- Differs because PostgreSQL merges it with other row changes (`row_change.rs`).
 UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
-    last_progress_at = $8, stall_marked_at = $9, undelivered = $10, kept_artifact_id = $11,
-    review = $12, ended_at = $13, result_summary = $14, result_confidence = $15, result = $16,
-    result_report = $17, result_notes = $18, skipped_by_branch = $19, skipped_by_review = $20,
-    failure_kind = $21, failure_words = $22, superseded = $23, updated_at = $24, stalls_at = $25,
-    ended_commit = coalesce(ended_commit, $26)
+    last_progress_at = $8, monitored = $9, stall_marked_at = $10, undelivered = $11, kept_artifact_id = $12,
+    review = $13, ended_at = $14, result_summary = $15, result_confidence = $16, result = $17,
+    result_report = $18, result_notes = $19, result_evidence = $20, skipped_by_branch = $21,
+    skipped_by_review = $22, failure_kind = $23, failure_words = $24, superseded = $25,
+    updated_at = $26, stalls_at = $27, ended_commit = coalesce(ended_commit, $28)
 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: step_advance (sqlite)
@@ -210,13 +251,22 @@ UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6
     result_notes = $13, updated_at = $14, stalls_at = $15, ended_commit = coalesce(ended_commit, $16)
 WHERE tenant_id = $1 AND step_id = $2;
 
+-- name: step_note
+UPDATE steps SET last_note = $3, last_percent = $4, noted_at = $5
+WHERE tenant_id = $1 AND step_id = $2;
+
 -- name: step_instructions
-UPDATE steps SET instructions = $3, updated_at = $4 WHERE tenant_id = $1 AND step_id = $2;
+UPDATE steps SET instructions = $3, updated_at = $4, title = $5 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: steps_shift_up
 -- Uses negative numbers, because an order must be unique at every moment.
 UPDATE steps SET step_order = -(step_order + $4)
 WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3;
+
+-- name: steps_shift_between
+-- As `steps_shift_up`, but only up to the order `$4`.
+UPDATE steps SET step_order = -(step_order + $5)
+WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 AND step_order <= $4;
 
 -- name: steps_shift_down
 UPDATE steps SET step_order = -(step_order - 1)
@@ -263,6 +313,25 @@ UPDATE steps SET open_dependencies = (
     WHERE dependencies.tenant_id = $1 AND dependencies.step_id = $2
         AND needed.status IN ('pending', 'in_progress', 'awaiting_input'))
 WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: step_supersede
+UPDATE steps SET superseded_by = $3 WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: dependents_follow
+-- Pending steps that depend on the terminal step `$2` depend on its successor instead. `$3` and `$4`
+-- are the ids of the two as text.
+UPDATE steps SET depends_on = replace(depends_on, $3, $4),
+    open_dependencies = open_dependencies + 1, updated_at = $5
+WHERE tenant_id = $1 AND status = 'pending'
+    AND step_id IN (SELECT step_id FROM dependencies WHERE tenant_id = $1 AND needs = $2);
+
+-- name: dependencies_follow
+UPDATE dependencies SET needs = $3
+WHERE tenant_id = $1 AND needs = $2 AND step_id IN (
+    SELECT pending.step_id FROM dependencies AS needing
+        JOIN steps AS pending ON pending.tenant_id = needing.tenant_id
+            AND pending.step_id = needing.step_id
+    WHERE needing.tenant_id = $1 AND needing.needs = $2 AND pending.status = 'pending');
 
 -- name: dependency_insert
 INSERT INTO dependencies (tenant_id, needs, step_id, plan_id) VALUES ($1, $2, $3, $4);

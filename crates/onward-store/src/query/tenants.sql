@@ -57,5 +57,7 @@ SELECT CAST(coalesce((SELECT sum(octet_length(details)) FROM events WHERE tenant
     + coalesce((SELECT sum(octet_length(content)) FROM artifacts WHERE tenant_id = $1), 0)
     + coalesce((SELECT sum(octet_length(content)) FROM outputs WHERE tenant_id = $1), 0)
     + coalesce((SELECT sum(octet_length(data)) FROM extractions WHERE tenant_id = $1), 0)
+    + coalesce((SELECT sum(coalesce(octet_length(state), 0) + coalesce(octet_length(result), 0))
+        FROM tasks WHERE tenant_id = $1), 0)
     + coalesce((SELECT sum(octet_length(request) + octet_length(response)) FROM tool_calls
         WHERE tenant_id = $1), 0) AS bigint) AS bytes;

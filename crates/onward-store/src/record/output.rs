@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::query::Query;
 use crate::statement::Statement;
 use crate::tx::Tx;
-use crate::value::{Row, first, params};
+use crate::value::{Cells, Row, first, params};
 
 /// One version of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,19 @@ pub struct OutputExcerpt {
     pub excerpt: String,
     /// Whether the content is longer.
     pub is_truncated: bool,
+    /// When it was stored.
+    pub created_at: Timestamp,
+}
+
+/// A version of an output, without its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputVersion {
+    /// Output id.
+    pub id: OutputId,
+    /// Version, from 1.
+    pub version: u32,
+    /// Who stored it.
+    pub actor: String,
     /// When it was stored.
     pub created_at: Timestamp,
 }
@@ -102,6 +115,27 @@ impl Outputs<'_> {
         first(Some(rows), output)
     }
 
+    /// The versions of the output with this title, newest first.
+    pub async fn output_versions(
+        &mut self,
+        plan: PlanId,
+        title: &str,
+        limit: u32,
+    ) -> Result<Vec<OutputVersion>, Error> {
+        let params = params![plan.as_uuid(), title, limit];
+        let rows = self.0.rows(Query::OutputVersions, params).await?;
+        let version = |row: Row| {
+            let mut cells = row.cells("outputs");
+            Ok(OutputVersion {
+                id: OutputId::new(cells.id("output_id")?),
+                version: cells.u32("version")?,
+                actor: cells.string("actor")?,
+                created_at: cells.at("created_at")?,
+            })
+        };
+        rows.into_iter().map(version).collect()
+    }
+
     /// All versions of all outputs of a plan, oldest first.
     pub async fn outputs_of(
         &mut self,
@@ -123,6 +157,20 @@ impl Outputs<'_> {
         let params = params![plan.as_uuid(), limit];
         let rows = self.0.rows(Query::OutputExcerpts, params).await?;
         rows.into_iter().map(excerpt).collect()
+    }
+
+    /// The beginnings of the outputs of all plans, newest first.
+    pub async fn latest_outputs(
+        &mut self,
+        limit: u32,
+    ) -> Result<Vec<(PlanId, OutputExcerpt)>, Error> {
+        let rows = self.0.rows(Query::OutputsLatest, params![limit]).await?;
+        let outputs = rows.into_iter().map(|row| {
+            let mut cells = row.cells("outputs");
+            let plan = PlanId::new(cells.id("plan_id")?);
+            Ok((plan, read_excerpt(&mut cells)?))
+        });
+        outputs.collect()
     }
 
     /// Reads a page of all outputs, in the order of their ids. Returns the last id, if any.
@@ -159,7 +207,10 @@ fn output(row: Row) -> Result<Output, Error> {
 }
 
 fn excerpt(row: Row) -> Result<OutputExcerpt, Error> {
-    let mut cells = row.cells("outputs");
+    read_excerpt(&mut row.cells("outputs"))
+}
+
+fn read_excerpt(cells: &mut Cells) -> Result<OutputExcerpt, Error> {
     let id = OutputId::new(cells.id("output_id")?);
     let title = cells.string("title")?;
     let version = cells.u32("version")?;

@@ -1,17 +1,37 @@
 //! Agent sessions. The caller has already evaluated each step and decided on the reaction.
 
+use std::collections::BTreeMap;
+
 use onward_core::{PlanId, Timestamp};
 
 use crate::change::Subject;
 use crate::error::Error;
 use crate::query::Query;
+use crate::row::call::{self, CallRecord};
 use crate::row::session::{
-    self, SeenClaim, Session, SessionLine, Turn, TurnStep, Watched, of_calls, of_claims, of_turn,
-    of_watched,
+    self, Captured, SeenClaim, Session, SessionLine, Turn, TurnStep, Watched, of_calls,
+    of_captured, of_claims, of_turn, of_watched,
 };
 use crate::statement::Statement;
 use crate::tx::Tx;
-use crate::value::{first, params};
+use crate::value::{Row, first, params};
+
+/// Activity of a session, as it was reported.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionActivity<'a> {
+    /// Id from the agent.
+    pub id: &'a str,
+    /// Agent name.
+    pub agent: &'a str,
+    /// Working directory.
+    pub directory: Option<&'a str>,
+    /// Subagent; empty for the agent itself.
+    pub subagent: &'a str,
+    /// Who reported it.
+    pub actor: Option<&'a str>,
+    /// The beginning of a prompt, without secrets.
+    pub prompt: Option<&'a str>,
+}
 
 /// Agent sessions, with their turns.
 pub struct Sessions<'t>(pub &'t mut Tx);
@@ -22,15 +42,25 @@ impl Sessions<'_> {
     /// that agent.
     pub async fn record_session_activity(
         &mut self,
-        id: &str,
-        agent: &str,
-        directory: Option<&str>,
-        subagent: &str,
+        touched: &SessionActivity<'_>,
         now: Timestamp,
     ) -> Result<(Session, Option<Watched>, Option<Turn>), Error> {
-        let touch = Statement::new(Query::SessionTouch, params![id, agent, directory, now]);
+        let SessionActivity {
+            id,
+            agent,
+            directory,
+            subagent,
+            actor,
+            prompt,
+        } = *touched;
+        let row = params![id, agent, directory, now, actor, prompt];
+        let touch = Statement::new(Query::SessionTouch, row);
         self.0.queue(touch.expecting(1));
         self.0.record_change(Subject::Session(id.into()));
+        if !subagent.is_empty() {
+            let row = params![id, subagent, now];
+            self.0.queue(Statement::new(Query::TurnTouch, row));
+        }
         let questions = vec![
             Statement::new(Query::Session, params![id]),
             Statement::new(Query::SessionAgent, params![id, subagent]),
@@ -114,6 +144,7 @@ impl Sessions<'_> {
             step.why.as_deref(),
             step.idle_steps,
             &of_calls(&step.calls),
+            step.message.as_deref(),
         ];
         self.0
             .queue(Statement::new(Query::TurnStepInsert, row).expecting(1));
@@ -141,15 +172,71 @@ impl Sessions<'_> {
     }
 
     /// Sessions whose id begins with `id`; at most two.
-    pub async fn sessions_beginning(&mut self, id: &str) -> Result<Vec<Session>, Error> {
-        let rows = self.0.rows(Query::SessionsBeginning, params![id]).await?;
+    pub async fn sessions_beginning(
+        &mut self,
+        id: &str,
+        limit: u32,
+    ) -> Result<Vec<Session>, Error> {
+        let rows = self
+            .0
+            .rows(Query::SessionsBeginning, params![id, limit])
+            .await?;
         rows.into_iter().map(session::session).collect()
     }
 
     /// The sessions with the most recent activity.
     pub async fn sessions(&mut self, limit: u32) -> Result<Vec<SessionLine>, Error> {
-        let rows = self.0.rows(Query::SessionsLatest, params![limit]).await?;
-        rows.into_iter().map(session::line).collect()
+        let questions = [
+            Query::SessionsLatest,
+            Query::TurnsLastOfSessions,
+            Query::SubagentsOfSessions,
+            Query::CallsOfSessions,
+            Query::PlansOfSessions,
+        ];
+        let questions = questions.map(|query| Statement::new(query, params![limit]));
+        let mut answers = self.0.ask(questions.into()).await?.into_iter();
+        let mut next = || answers.next().into_iter().flatten();
+        let lines: Result<Vec<SessionLine>, Error> = next().map(session::line).collect();
+        let turns: Result<BTreeMap<String, Turn>, Error> =
+            next().map(session::turn_of_session).collect();
+        let mut subagents: BTreeMap<String, Vec<Turn>> = BTreeMap::new();
+        for row in next() {
+            let (session, turn) = session::turn_of_session(row)?;
+            subagents.entry(session).or_default().push(turn);
+        }
+        let mut calls: BTreeMap<String, Vec<CallRecord>> = BTreeMap::new();
+        for row in next() {
+            let call = call::call(row)?;
+            calls
+                .entry(call.key.session.clone())
+                .or_default()
+                .push(call);
+        }
+        let mut plans = BTreeMap::new();
+        for row in next() {
+            let mut cells = row.cells("plans");
+            let session = cells.string("last_session")?;
+            let plan = PlanId::new(cells.id("plan_id")?);
+            plans.insert(session, (plan, cells.string("name")?));
+        }
+        let (mut lines, mut turns) = (lines?, turns?);
+        for line in &mut lines {
+            line.last_turn = turns.remove(&line.session.id);
+            line.subagents = subagents.remove(&line.session.id).unwrap_or_default();
+            line.calls = calls.remove(&line.session.id).unwrap_or_default();
+            line.plan = plans.remove(&line.session.id);
+        }
+        Ok(lines)
+    }
+
+    /// The agents that reported sessions, each with its last activity.
+    pub async fn agents_seen(&mut self) -> Result<Vec<(String, Timestamp)>, Error> {
+        let rows = self.0.rows(Query::AgentsSeen, params![]).await?;
+        let agents = rows.into_iter().map(|row| {
+            let mut cells = row.cells("sessions");
+            Ok((cells.string("agent")?, cells.at("last_seen_at")?))
+        });
+        agents.collect()
     }
 
     /// The latest turns of a session, in the order in which they began.
@@ -157,6 +244,15 @@ impl Sessions<'_> {
         let rows = self
             .0
             .rows(Query::TurnsOfSession, params![id, limit])
+            .await?;
+        rows.into_iter().map(session::turn).collect()
+    }
+
+    /// The last turn of each of the latest subagents of a session, in the order in which they began.
+    pub async fn subagents(&mut self, id: &str, limit: u32) -> Result<Vec<Turn>, Error> {
+        let rows = self
+            .0
+            .rows(Query::SubagentsOfSession, params![id, limit])
             .await?;
         rows.into_iter().map(session::turn).collect()
     }
@@ -179,15 +275,56 @@ impl Sessions<'_> {
         self.0.queue(Statement::new(Query::DirectoryPlanWrite, row));
     }
 
-    /// The open plan that was most recently worked on from a directory.
-    pub async fn plan_of_directory(&mut self, directory: &str) -> Result<Option<PlanId>, Error> {
-        let rows = self
-            .0
-            .rows(Query::DirectoryPlanOpen, params![directory])
-            .await?;
-        first(Some(rows), |row| {
-            row.cells("directory_plans").id("plan_id").map(PlanId::new)
-        })
+    /// The open plans that were worked on from a directory, most recent first, each with its number
+    /// of pending reviews.
+    pub async fn plans_of_directory(
+        &mut self,
+        directory: &str,
+        limit: u32,
+    ) -> Result<Vec<(PlanId, u32)>, Error> {
+        let params = params![directory, limit];
+        let rows = self.0.rows(Query::DirectoryPlansOpen, params).await?;
+        let plans = rows.into_iter().map(|row| {
+            let mut cells = row.cells("plans");
+            Ok((
+                PlanId::new(cells.id("plan_id")?),
+                cells.u32("awaiting_input")?,
+            ))
+        });
+        plans.collect()
+    }
+
+    /// The captured task list of a session.
+    pub async fn captured(&mut self, id: &str) -> Result<Option<Captured>, Error> {
+        let rows = self.0.rows(Query::SessionCaptured, params![id]).await?;
+        Ok(first(Some(rows), session::captured)?.flatten())
+    }
+
+    /// Stores the captured task list of a session.
+    pub fn keep_captured(&mut self, id: &str, captured: &Captured) -> Result<(), Error> {
+        let text = of_captured(captured)?;
+        let statement = Statement::new(Query::SessionCapturedWrite, params![id, text]);
+        self.0.queue(statement.expecting(1));
+        Ok(())
+    }
+
+    /// The claims that the agent of a session was reminded of when it stopped.
+    pub async fn reminded(&mut self, id: &str) -> Result<Option<String>, Error> {
+        let rows = self.0.rows(Query::SessionReminded, params![id]).await?;
+        let read = |row: Row| row.cells("sessions").maybe_string("reminded");
+        Ok(first(Some(rows), read)?.flatten())
+    }
+
+    /// Stores the claims that the agent of a session is reminded of.
+    pub fn keep_reminded(&mut self, id: &str, claims: &str) {
+        let statement = Statement::new(Query::SessionRemindedWrite, params![id, claims]);
+        self.0.queue(statement.expecting(1));
+    }
+
+    /// Records that the agent of a session receives a summary of its project.
+    pub fn prime_session(&mut self, id: &str, event: &str, now: Timestamp) {
+        let statement = Statement::new(Query::SessionPrimed, params![id, event, now]);
+        self.0.queue(statement.expecting(1));
     }
 
     /// Deletes sessions without activity since this instant; returns their number.

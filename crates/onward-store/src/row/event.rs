@@ -45,6 +45,13 @@ pub(crate) fn entry_of_plan(row: Row) -> Result<(Entry, (Option<Timestamp>, Vers
     Ok((entry, (due_at, VersionTag(cells.int("version_tag")?))))
 }
 
+/// Reads a row of `{event}` with its plan in the first column.
+pub(crate) fn entry_with_plan(row: Row) -> Result<(PlanId, Entry), Error> {
+    let mut cells = row.cells("events");
+    let plan = PlanId::new(cells.id("plan_id")?);
+    Ok((plan, beside(&mut cells)?))
+}
+
 fn beside(cells: &mut Cells) -> Result<Entry, Error> {
     let seq = cells.u64("seq")?;
     let commit_seq = cells.u64("commit_seq")?;

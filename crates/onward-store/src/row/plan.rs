@@ -3,10 +3,16 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
+use onward_core::attention::Facts;
 use onward_core::id::{ReviewId, SessionId};
-use onward_core::plan::{Brief, PlanFailure, PlanState};
+use onward_core::plan::{Brief, ForkedFrom, PendingReview, PlanFailure, PlanState};
 use onward_core::{Counts, PlanHead, PlanId, PlanStatus, StepId, Timestamp};
 
+use serde::{Deserialize, Serialize};
+
+use super::maybe_mirror;
+use crate::codec::json;
+use crate::codec::scalar::Text;
 use crate::error::Error;
 use crate::value::{Cells, Row, Value, params};
 
@@ -21,9 +27,47 @@ pub struct Sheet {
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
+    /// Last action of an agent or a user.
+    pub acted_at: Timestamp,
+    /// Last activity of an agent.
+    pub worked_at: Timestamp,
+    /// The plan's owner.
+    pub owner: Owner,
 }
 
-/// Approximate time of the last change, in units of ten seconds. Lists are ordered by it first, so
+/// The owner of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// The author of the plan, without the kind of credential.
+    pub person: String,
+    /// The agent that created it.
+    pub origin: RequestOrigin,
+}
+
+/// The agent behind a request, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestOrigin {
+    /// Name and version of the agent.
+    pub client: Option<String>,
+    /// Host name of the agent's machine.
+    pub host: Option<String>,
+    /// Working directory of the agent.
+    pub directory: Option<String>,
+}
+
+impl Owner {
+    /// The owner of a plan with this author in the audit trail.
+    pub(crate) fn new(author: &str, origin: RequestOrigin) -> Self {
+        let kinds = ["user:", "token:"];
+        let person = kinds.iter().find_map(|kind| author.strip_prefix(kind));
+        Self {
+            person: person.unwrap_or(author).to_owned(),
+            origin,
+        }
+    }
+}
+
+/// Approximate time of the last action, in units of ten seconds. Lists are ordered by it first, so
 /// that their index rarely changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct About(pub(crate) i64);
@@ -81,10 +125,10 @@ impl Known {
     }
 }
 
-/// Reads `{head}, updated_about, version_tag`.
+/// Reads `{head}, acted_about, version_tag`.
 pub(crate) fn head_and_known(cells: &mut Cells) -> Result<(PlanHead, Known), Error> {
     let head = read_head(cells)?;
-    let about = About(cells.int("updated_about")?);
+    let about = About(cells.int("acted_about")?);
     let tag = VersionTag(cells.int("version_tag")?);
     let known = Known::of(&head, about, tag);
     Ok((head, known))
@@ -95,32 +139,132 @@ pub(crate) fn sheet(row: Row) -> Result<Sheet, Error> {
     read_sheet(&mut row.cells("plans"))
 }
 
-/// Reads a row of `{head}, {sheet}, stalled`.
-pub(crate) fn sheet_and_stalled(row: Row) -> Result<(Sheet, bool), Error> {
+/// Reads a row of `{head}, {sheet}, {attention}`.
+pub(crate) fn sheet_and_facts(row: Row) -> Result<(Sheet, Facts), Error> {
     let mut cells = row.cells("plans");
     let sheet = read_sheet(&mut cells)?;
-    Ok((sheet, cells.int("stalled")? > 0))
+    let facts = read_facts(&mut cells, sheet.created_at, sheet.worked_at)?;
+    Ok((sheet, facts))
+}
+
+/// An open plan without its texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenPlan {
+    /// Status and counts.
+    pub head: PlanHead,
+    /// Name.
+    pub name: String,
+    /// Last action of an agent or a user.
+    pub acted_at: Timestamp,
+    /// The plan's owner.
+    pub owner: Owner,
+    /// The facts for its attention.
+    pub facts: Facts,
+}
+
+/// Reads a row of `plans_open`.
+pub(crate) fn open_plan(row: Row) -> Result<OpenPlan, Error> {
+    let mut cells = row.cells("plans");
+    let head = read_head(&mut cells)?;
+    let name = cells.string("name")?;
+    let (created_at, _) = (cells.at("created_at")?, cells.at("updated_at")?);
+    let (acted_at, worked_at) = (cells.at("acted_at")?, cells.at("worked_at")?);
+    let owner = read_owner(&mut cells)?;
+    let facts = read_facts(&mut cells, created_at, worked_at)?;
+    Ok(OpenPlan {
+        head,
+        name,
+        acted_at,
+        owner,
+        facts,
+    })
+}
+
+fn read_owner(cells: &mut Cells) -> Result<Owner, Error> {
+    Ok(Owner {
+        person: cells.string("created_by")?,
+        origin: RequestOrigin {
+            client: cells.maybe_string("client")?,
+            host: cells.maybe_string("host")?,
+            directory: cells.maybe_string("directory")?,
+        },
+    })
+}
+
+fn read_facts(
+    cells: &mut Cells,
+    created_at: Timestamp,
+    worked_at: Timestamp,
+) -> Result<Facts, Error> {
+    Ok(Facts {
+        stuck_since: cells.maybe_at("stuck_since")?,
+        asked_at: cells.maybe_at("asked_at")?,
+        has_ready_step: cells.int("ready")? > 0,
+        created_at,
+        worked_at,
+    })
 }
 
 fn read_sheet(cells: &mut Cells) -> Result<Sheet, Error> {
-    Ok(Sheet {
+    let mut sheet = Sheet {
         head: read_head(cells)?,
         brief: Brief {
             name: cells.string("name")?,
             research_question: cells.string("research_question")?,
             design_rationale: cells.maybe_string("design_rationale")?,
             output_formatting_notes: cells.maybe_string("output_formatting_notes")?,
+            origin: cells.word("origin")?,
+            forked_from: None,
         },
         created_at: cells.at("created_at")?,
         updated_at: cells.at("updated_at")?,
-    })
+        acted_at: cells.at("acted_at")?,
+        worked_at: cells.at("worked_at")?,
+        owner: read_owner(cells)?,
+    };
+    sheet.brief.forked_from = read_fork(cells)?;
+    Ok(sheet)
+}
+
+fn read_fork(cells: &mut Cells) -> Result<Option<ForkedFrom>, Error> {
+    let plan = cells.maybe_id("forked_from")?.map(PlanId::new);
+    let step = cells.maybe_u64("forked_step")?;
+    let step = step.and_then(|order| u32::try_from(order).ok());
+    Ok(plan
+        .zip(step)
+        .map(|(plan, step_order)| ForkedFrom { plan, step_order }))
+}
+
+/// Mirror of a pending review. Keys are in alphabetical order.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingReviewJson {
+    review_id: Text<ReviewId>,
+    step_id: Text<StepId>,
+}
+
+impl From<&PendingReview> for PendingReviewJson {
+    fn from(pending: &PendingReview) -> Self {
+        Self {
+            review_id: Text(pending.review),
+            step_id: Text(pending.step),
+        }
+    }
+}
+
+impl From<PendingReviewJson> for PendingReview {
+    fn from(json: PendingReviewJson) -> Self {
+        Self {
+            step: json.step_id.0,
+            review: json.review_id.0,
+        }
+    }
 }
 
 fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
     let id = PlanId::new(cells.id("plan_id")?);
     let status: PlanStatus = cells.word("status")?;
-    let review_step = cells.maybe_id("review_step")?.map(StepId::new);
-    let review = cells.maybe_id("review_id")?.map(ReviewId::new);
+    let reviews = maybe_mirror::<Vec<PendingReviewJson>>(cells, "open_reviews")?;
     let marked_at = cells.maybe_at("marked_at")?;
     let ended_at = cells.maybe_at("ended_at")?;
     let failure_kind = cells.maybe_text("failure_kind")?;
@@ -130,8 +274,12 @@ fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
         PlanStatus::Planning => PlanState::Planning,
         PlanStatus::Executing => PlanState::Executing,
         PlanStatus::AwaitingReview => PlanState::AwaitingReview {
-            step: review_step.ok_or_else(|| missing("review_step"))?,
-            review: review.ok_or_else(|| missing("review_id"))?,
+            reviews: reviews
+                .filter(|reviews| !reviews.is_empty())
+                .ok_or_else(|| missing("open_reviews"))?
+                .into_iter()
+                .map(PendingReview::from)
+                .collect(),
         },
         PlanStatus::Stalled => PlanState::Stalled {
             marked_at: marked_at.ok_or_else(|| missing("marked_at"))?,
@@ -149,7 +297,7 @@ fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
             ended_at: ended_at.ok_or_else(|| missing("ended_at"))?,
         },
     };
-    Ok(PlanHead {
+    let mut head = PlanHead {
         id,
         state,
         last_session: cells.maybe_text("last_session")?.map(SessionId::new),
@@ -160,21 +308,25 @@ fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
             completed: cells.u32("completed")?,
             skipped: cells.u32("skipped")?,
             failed: cells.u32("failed")?,
+            superseded: 0,
         },
         seq: cells.u64("seq")?,
         stall_threshold: cells.maybe_span("stall_threshold_ms")?,
         on_stall: cells.word("on_stall")?,
-    })
+    };
+    head.counts.superseded = cells.u32("superseded")?;
+    Ok(head)
 }
 
 /// The id, then all columns of the head that an event can change, in table order.
 pub(crate) fn changing(head: &PlanHead) -> Vec<Value> {
-    let mut review = (None, None);
+    let mut open_reviews = None;
     let (mut marked_at, mut ended_at, mut failure) = (None, None, (None, None));
     match &head.state {
         PlanState::Planning | PlanState::Executing => {}
-        PlanState::AwaitingReview { step, review: id } => {
-            review = (Some(step.as_uuid()), Some(id.as_uuid()));
+        PlanState::AwaitingReview { reviews } => {
+            let reviews: Vec<_> = reviews.iter().map(PendingReviewJson::from).collect();
+            open_reviews = Some(json::write(&reviews));
         }
         PlanState::Stalled { marked_at: at } => marked_at = Some(*at),
         PlanState::Completed { ended_at: at } => ended_at = Some(*at),
@@ -189,8 +341,7 @@ pub(crate) fn changing(head: &PlanHead) -> Vec<Value> {
     let mut changing = params![
         head.id.as_uuid(),
         head.status().as_str(),
-        review.0,
-        review.1,
+        open_reviews,
         marked_at,
         ended_at,
         failure.0,
@@ -233,6 +384,16 @@ pub(crate) fn fixed(sheet: &Sheet, tag: VersionTag) -> Vec<Value> {
         sheet.brief.output_formatting_notes.as_deref(),
         sheet.created_at,
         sheet.updated_at,
+        sheet.acted_at,
+        sheet.worked_at,
+        &sheet.owner.person,
+        sheet.owner.origin.client.as_deref(),
+        sheet.owner.origin.host.as_deref(),
+        sheet.owner.origin.directory.as_deref(),
         tag.0,
+        sheet.brief.origin.as_str(),
+        sheet.head.counts.superseded,
+        sheet.brief.forked_from.map(|fork| *fork.plan.as_uuid()),
+        sheet.brief.forked_from.map(|fork| fork.step_order),
     ]
 }

@@ -1,11 +1,13 @@
 //! Rows of agent sessions, their turns and steps, and the state of the turn detector.
 
+use onward_core::capture::{Task, TaskStatus};
 use onward_core::id::ClaimToken;
 use onward_core::turn::escalation::{EscalationState, TextOnlyReason};
 use onward_core::turn::{IdleReason, Judgement, State, TurnEnd};
-use onward_core::{StepId, Timestamp};
+use onward_core::{PlanId, StepId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::call::CallRecord;
 use super::mirror;
 use crate::codec::{decode_turn, encode_turn, json};
 use crate::error::Error;
@@ -20,6 +22,10 @@ pub struct Session {
     pub agent: String,
     /// Working directory.
     pub directory: Option<String>,
+    /// Who runs the agent: the first caller that reported the session.
+    pub actor: Option<String>,
+    /// The beginning of the last prompt, without secrets.
+    pub prompt: Option<String>,
     /// First activity.
     pub started_at: Timestamp,
     /// Last activity.
@@ -30,6 +36,95 @@ pub struct Session {
     pub switched_off: bool,
     /// Claims in the results of its calls, in order. They may have ended since.
     pub claims: Vec<SeenClaim>,
+    /// The last summary of the project that its agent received.
+    pub primed: Option<Primed>,
+}
+
+/// A summary of the project for an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Primed {
+    /// The event that requested it.
+    pub event: String,
+    /// When it was requested.
+    pub at: Timestamp,
+}
+
+/// An agent's own task list, and the plan that mirrors it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// The plan.
+    pub plan: Option<PlanId>,
+    /// Whether the plan began as an approved plan.
+    pub is_approved: bool,
+    /// Whether the plan mirrors the list.
+    pub is_listed: bool,
+    /// The turn of the last report.
+    pub turn: u32,
+    /// The list.
+    pub tasks: Vec<Task>,
+}
+
+/// The stored form of [`Captured`].
+#[derive(Serialize, Deserialize)]
+struct CapturedJson {
+    plan: Option<String>,
+    approved: bool,
+    listed: bool,
+    turn: u32,
+    tasks: Vec<TaskJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TaskJson {
+    key: Option<String>,
+    title: String,
+    details: Option<String>,
+    status: String,
+    step: Option<String>,
+}
+
+/// Encodes a captured list.
+pub(crate) fn of_captured(captured: &Captured) -> Result<String, Error> {
+    let task = |task: &Task| TaskJson {
+        key: task.key.clone(),
+        title: task.title.clone(),
+        details: task.details.clone(),
+        status: task.status.as_str().to_owned(),
+        step: task.step.map(|step| step.to_string()),
+    };
+    let stored = CapturedJson {
+        plan: captured.plan.map(|plan| plan.to_string()),
+        approved: captured.is_approved,
+        listed: captured.is_listed,
+        turn: captured.turn,
+        tasks: captured.tasks.iter().map(task).collect(),
+    };
+    serde_json::to_string(&stored).map_err(|error| Error::refused(error.to_string()))
+}
+
+/// Reads the captured list of a session. A list that cannot be read counts as empty: the agent
+/// reports it again.
+pub(crate) fn captured(row: Row) -> Result<Option<Captured>, Error> {
+    let stored = row.cells("sessions").maybe_string("captured")?;
+    let stored: Option<CapturedJson> = stored.and_then(|text| serde_json::from_str(&text).ok());
+    let task = |task: TaskJson| {
+        let status = TaskStatus::ALL.into_iter();
+        let status = status.into_iter().find(|one| one.as_str() == task.status);
+        Task {
+            key: task.key,
+            title: task.title,
+            details: task.details,
+            status: status.unwrap_or(TaskStatus::Pending),
+            step: task.step.and_then(|step| step.parse().ok()),
+        }
+    };
+    Ok(stored.map(|stored| Captured {
+        plan: stored.plan.and_then(|plan| plan.parse().ok()),
+        is_approved: stored.approved,
+        is_listed: stored.listed,
+        turn: stored.turn,
+        tasks: stored.tasks.into_iter().map(task).collect(),
+    }))
 }
 
 /// A claim that was seen in the result of a call.
@@ -50,6 +145,16 @@ pub struct SessionLine {
     pub turns: u64,
     /// Number of turns that were restricted to text.
     pub held: u64,
+    /// Number of model responses with tool calls, in all turns.
+    pub responses: u64,
+    /// The last turn of the agent itself.
+    pub last_turn: Option<Turn>,
+    /// The last turn of each subagent, if one of them has not ended.
+    pub subagents: Vec<Turn>,
+    /// Open and interrupted calls, in request order.
+    pub calls: Vec<CallRecord>,
+    /// The open plan on which the session worked last.
+    pub plan: Option<(PlanId, String)>,
 }
 
 /// A turn of an agent, or of a subagent.
@@ -73,6 +178,10 @@ pub struct Turn {
     pub threshold: u32,
     /// Verdict of its last step.
     pub judgement: Option<Judgement>,
+    /// The last event of a subagent. The last change of a turn of the agent itself.
+    pub seen_at: Timestamp,
+    /// The beginning of a subagent's answer, without secrets.
+    pub answer: Option<String>,
 }
 
 /// A step of a turn.
@@ -90,6 +199,8 @@ pub struct TurnStep {
     pub idle_steps: u32,
     /// Its tool calls.
     pub calls: Vec<CallLine>,
+    /// The text that was sent to the model after it: a nudge or a reminder.
+    pub message: Option<String>,
 }
 
 /// Summary of a tool call.
@@ -138,6 +249,11 @@ pub(crate) fn line(row: Row) -> Result<SessionLine, Error> {
         session: read(&mut cells)?,
         turns: cells.u64("turns")?,
         held: cells.u64("held")?,
+        responses: cells.u64("responses")?,
+        last_turn: None,
+        subagents: Vec::new(),
+        calls: Vec::new(),
+        plan: None,
     })
 }
 
@@ -146,12 +262,23 @@ fn read(cells: &mut Cells) -> Result<Session, Error> {
         id: cells.string("session_id")?,
         agent: cells.string("agent")?,
         directory: cells.maybe_string("directory")?,
+        actor: cells.maybe_string("actor")?,
+        prompt: cells.maybe_string("prompt")?,
         started_at: cells.at("started_at")?,
         last_seen_at: cells.at("last_seen_at")?,
         ended_at: cells.maybe_at("ended_at")?,
         switched_off: cells.flag("switched_off")?,
         claims: claims(cells)?,
+        primed: primed(cells)?,
     })
+}
+
+fn primed(cells: &mut Cells) -> Result<Option<Primed>, Error> {
+    let (event, at) = (
+        cells.maybe_string("primed_for")?,
+        cells.maybe_at("primed_at")?,
+    );
+    Ok(event.zip(at).map(|(event, at)| Primed { event, at }))
 }
 
 fn claims(cells: &mut Cells) -> Result<Vec<SeenClaim>, Error> {
@@ -172,16 +299,25 @@ pub(crate) fn of_claims(claims: &[SeenClaim]) -> String {
     json::write(&pairs.collect::<Vec<_>>())
 }
 
+/// Reads a row of `{turn}` after the id of its session.
+pub(crate) fn turn_of_session(row: Row) -> Result<(String, Turn), Error> {
+    let mut cells = row.cells("turns");
+    Ok((cells.string("session_id")?, read_turn(&mut cells)?))
+}
+
 /// Reads a row of `{turn}`.
 pub(crate) fn turn(row: Row) -> Result<Turn, Error> {
-    let mut cells = row.cells("turns");
+    read_turn(&mut row.cells("turns"))
+}
+
+fn read_turn(cells: &mut Cells) -> Result<Turn, Error> {
     let number = cells.u32("turn")?;
     let agent = cells.string("agent_id")?;
     let key = cells.maybe_string("turn_key")?;
     let began_at = cells.at("began_at")?;
     let progressed_at = cells.maybe_at("progressed_at")?;
     let ended_at = cells.maybe_at("ended_at")?;
-    let why: Option<TurnEnd> = maybe_word(&mut cells, "why_ended")?;
+    let why: Option<TurnEnd> = maybe_word(cells, "why_ended")?;
     let ended = match (ended_at, why) {
         (Some(at), Some(why)) => Some((at, why)),
         (None, None) => None,
@@ -192,10 +328,12 @@ pub(crate) fn turn(row: Row) -> Result<Turn, Error> {
     let steps = cells.u32("steps")?;
     let idle_steps = cells.u32("idle_steps")?;
     let threshold = cells.u32("threshold")?;
-    let judgement = maybe_word(&mut cells, "verdict")?;
-    let text_only: Option<TextOnlyReason> = maybe_word(&mut cells, "held")?;
+    let judgement = maybe_word(cells, "verdict")?;
+    let text_only: Option<TextOnlyReason> = maybe_word(cells, "held")?;
     let nudged = cells.flag("nudged")?;
     let rejections = cells.u32("refusals")?;
+    let seen_at = cells.at("seen_at")?;
+    let answer = cells.maybe_string("answer")?;
     Ok(Turn {
         number,
         agent,
@@ -212,6 +350,8 @@ pub(crate) fn turn(row: Row) -> Result<Turn, Error> {
         },
         threshold,
         judgement,
+        seen_at,
+        answer,
     })
 }
 
@@ -247,6 +387,8 @@ pub(crate) fn of_turn(turn: &Turn) -> Vec<Value> {
         standing.text_only.map(TextOnlyReason::as_str),
         standing.nudged,
         standing.rejections,
+        turn.seen_at,
+        turn.answer.as_deref(),
     ]
 }
 
@@ -292,6 +434,7 @@ pub(crate) fn step(row: Row) -> Result<TurnStep, Error> {
     let why = cells.maybe_string("why")?;
     let idle_steps = cells.u32("idle_steps")?;
     let calls: Vec<CallLineJson<String>> = mirror(&mut cells, "calls")?;
+    let message = cells.maybe_string("message")?;
     Ok(TurnStep {
         number,
         at,
@@ -299,6 +442,7 @@ pub(crate) fn step(row: Row) -> Result<TurnStep, Error> {
         why,
         idle_steps,
         calls: calls.into_iter().map(CallLine::from).collect(),
+        message,
     })
 }
 

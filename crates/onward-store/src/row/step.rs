@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use onward_core::decide::modify::StepOutline;
 use onward_core::id::{ArtifactId, BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::step::{
-    Claim, FailReason, NewStep, Review, SkipCause, Step, StepResult, StepState, Undelivered, Work,
+    Claim, Evidence, FailReason, Gates, NewStep, Review, ReviewBy, ReviewScope, SkipCause, Step,
+    StepResult, StepState, Undelivered, Work,
 };
-use onward_core::{PlanId, StepId, StepStatus, StepType, Timestamp};
+use onward_core::{Json, PlanId, StepId, StepStatus, StepType, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::mirror;
+use super::{maybe_mirror, mirror};
+use crate::codec::gates::{EvidenceJson, ResultJson, evidence};
 use crate::codec::json;
-use crate::codec::scalar::{Text, texts, values};
+use crate::codec::scalar::{Text, optional, texts, values};
 use crate::error::Error;
 use crate::value::{Cells, IntoValue, Row, Value, params};
 
@@ -65,7 +68,7 @@ fn read(cells: &mut Cells) -> Result<(PlanId, Step), Error> {
     let id = StepId::new(cells.id("step_id")?);
     let plan = PlanId::new(cells.id("plan_id")?);
     let order = cells.u32("step_order")?;
-    let spec = NewStep {
+    let mut spec = NewStep {
         id,
         step_type: cells.word("step_type")?,
         title: cells.maybe_string("title")?,
@@ -73,18 +76,53 @@ fn read(cells: &mut Cells) -> Result<(PlanId, Step), Error> {
         depends_on: values(mirror(cells, "depends_on")?),
         stall_threshold: cells.maybe_span("stall_threshold_ms")?,
         max_attempts: cells.u32("max_attempts")?,
+        gates: gates(cells)?,
+        supersedes: None,
     };
     let state = state(cells)?;
+    let superseded = mirror::<Vec<String>>(cells, "superseded")?;
+    let updated_at = cells.at("updated_at")?;
+    spec.supersedes = cells.maybe_id("supersedes")?.map(StepId::new);
     let step = Step {
         spec,
         order,
         state,
-        superseded: (mirror::<Vec<String>>(cells, "superseded")?.into_iter())
-            .map(ClaimToken::new)
-            .collect(),
-        updated_at: cells.at("updated_at")?,
+        superseded: superseded.into_iter().map(ClaimToken::new).collect(),
+        superseded_by: cells.maybe_id("superseded_by")?.map(StepId::new),
+        updated_at,
     };
     Ok((plan, step))
+}
+
+fn gates(cells: &mut Cells) -> Result<Option<Arc<Gates>>, Error> {
+    let gates = maybe_mirror::<GatesJson<String>>(cells, "gates")?;
+    Ok(gates.map(|json| Arc::new(json.into())))
+}
+
+/// Reads a row of `step_outlines`.
+pub(crate) fn outline(row: Row) -> Result<StepOutline, Error> {
+    let mut cells = row.cells("steps");
+    let id = StepId::new(cells.id("step_id")?);
+    let order = cells.u32("step_order")?;
+    let mut spec = NewStep {
+        id,
+        step_type: cells.word("step_type")?,
+        title: cells.maybe_string("title")?,
+        instructions: cells.string("instructions")?,
+        depends_on: values(mirror(&mut cells, "depends_on")?),
+        stall_threshold: cells.maybe_span("stall_threshold_ms")?,
+        max_attempts: cells.u32("max_attempts")?,
+        gates: gates(&mut cells)?,
+        supersedes: None,
+    };
+    let status = cells.word("status")?;
+    spec.supersedes = cells.maybe_id("supersedes")?.map(StepId::new);
+    Ok(StepOutline {
+        spec,
+        order,
+        status,
+        superseded_by: cells.maybe_id("superseded_by")?.map(StepId::new),
+    })
 }
 
 fn state(cells: &mut Cells) -> Result<StepState, Error> {
@@ -99,6 +137,7 @@ fn state(cells: &mut Cells) -> Result<StepState, Error> {
     });
     let started_at = cells.maybe_at("started_at")?;
     let last_progress_at = cells.maybe_at("last_progress_at")?;
+    let monitored = cells.flag("monitored")?;
     let stall_marked = cells.maybe_at("stall_marked_at")?;
     let undelivered = undelivered(cells)?;
     let kept = cells.maybe_id("kept_artifact_id")?.map(ArtifactId::new);
@@ -114,6 +153,7 @@ fn state(cells: &mut Cells) -> Result<StepState, Error> {
             claim: claim.ok_or_else(|| missing("claim_token"))?,
             started_at: started_at.ok_or_else(|| missing("started_at"))?,
             last_progress_at,
+            monitored,
             stall_marked,
             undelivered,
             kept,
@@ -146,13 +186,53 @@ fn state(cells: &mut Cells) -> Result<StepState, Error> {
     })
 }
 
-/// Mirror of a review. Keys are in alphabetical order.
+/// Mirror of the gates. Keys are in alphabetical order, here and below.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+struct GatesJson<T> {
+    acceptance_criteria: Vec<T>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    result_schema: Option<Json>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    review_by: Option<Text<ReviewBy>>,
+}
+
+impl From<GatesJson<String>> for Gates {
+    fn from(json: GatesJson<String>) -> Self {
+        Self {
+            result_schema: json.result_schema,
+            acceptance_criteria: json.acceptance_criteria,
+            review_by: json.review_by.map(|by| by.0),
+        }
+    }
+}
+
+impl<'g> From<&'g Gates> for GatesJson<&'g str> {
+    fn from(gates: &'g Gates) -> Self {
+        let criteria = gates.acceptance_criteria.iter();
+        Self {
+            acceptance_criteria: criteria.map(String::as_str).collect(),
+            result_schema: gates.result_schema.clone(),
+            review_by: gates.review_by.map(Text),
+        }
+    }
+}
+
+/// Mirror of a review.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[serde(bound(deserialize = "T: Deserialize<'de>"))]
 struct ReviewJson<T> {
     questions: Vec<T>,
     requested_at: Text<Timestamp>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    result: Option<ResultJson<T>>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    review_by: Option<Text<ReviewBy>>,
     review_id: Text<ReviewId>,
+    scope: Text<ReviewScope>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    session_id: Option<T>,
     summary: T,
 }
 
@@ -163,6 +243,10 @@ impl From<ReviewJson<String>> for Review {
             summary: json.summary,
             questions: json.questions,
             requested_at: json.requested_at.0,
+            scope: json.scope.0,
+            by: json.review_by.map(|by| by.0),
+            session: json.session_id.map(SessionId::new),
+            result: json.result.map(Into::into),
         }
     }
 }
@@ -172,17 +256,18 @@ impl<'r> From<&'r Review> for ReviewJson<&'r str> {
         Self {
             questions: review.questions.iter().map(String::as_str).collect(),
             requested_at: Text(review.requested_at),
+            result: review.result.as_deref().map(ResultJson::from),
+            review_by: review.by.map(Text),
             review_id: Text(review.id),
+            scope: Text(review.scope),
+            session_id: review.session.as_ref().map(SessionId::as_str),
             summary: &review.summary,
         }
     }
 }
 
 fn review(cells: &mut Cells) -> Result<Option<Review>, Error> {
-    let review = cells.maybe_text("review")?;
-    let review = review.map(|text| json::read::<ReviewJson<String>>(&text));
-    let review = review.transpose();
-    let review = review.map_err(|error| cells.corrupt("review", error.to_string()))?;
+    let review = maybe_mirror::<ReviewJson<String>>(cells, "review")?;
     Ok(review.map(Review::from))
 }
 
@@ -192,13 +277,21 @@ fn result(cells: &mut Cells) -> Result<Option<StepResult>, Error> {
     let data = cells.maybe_json("result")?;
     let report = cells.maybe_json("result_report")?;
     let formatting_notes = cells.maybe_string("result_notes")?;
+    let evidence = evidence_of(cells)?;
     Ok(summary.map(|summary| StepResult {
         summary,
         data,
         confidence,
         report,
         formatting_notes,
+        evidence,
     }))
+}
+
+/// Reads the evidence of a result.
+pub(crate) fn evidence_of(cells: &mut Cells) -> Result<Vec<Evidence>, Error> {
+    let evidence = maybe_mirror::<Vec<EvidenceJson<String>>>(cells, "result_evidence")?;
+    Ok(evidence.into_iter().flatten().map(Evidence::from).collect())
 }
 
 fn skipped_by(cells: &mut Cells) -> Result<Option<SkipCause>, Error> {
@@ -237,8 +330,12 @@ pub(crate) fn inserted(
         json::write(&texts(&spec.depends_on)),
         spec.stall_threshold,
         spec.max_attempts,
+        spec.gates
+            .as_deref()
+            .map(|gates| json::write(&GatesJson::from(gates))),
         at,
         open_dependencies,
+        spec.supersedes.map(|step| *step.as_uuid()),
     ]
 }
 
@@ -265,6 +362,7 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
     let mut row = claim_columns(step, started_at);
     row.extend(params![
         work.and_then(|work| work.last_progress_at),
+        work.is_some_and(|work| work.monitored),
         work.and_then(|work| work.stall_marked),
         undelivered_code(work.and_then(|work| work.undelivered)),
         work.and_then(|work| work.kept.map(|id| *id.as_uuid())),
@@ -272,7 +370,9 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
         ended_at,
     ]);
     row.extend(outcome(result));
+    let evidence = result.and_then(|result| evidence(&result.evidence));
     row.extend(params![
+        evidence.map(|evidence| json::write(&evidence)),
         branch,
         skip_review,
         failure.0,
@@ -373,6 +473,8 @@ pub struct StepLine {
     pub started_at: Option<Timestamp>,
     /// Last activity since then.
     pub last_progress_at: Option<Timestamp>,
+    /// Whether events of the holder's session are recorded as activity.
+    pub monitored: bool,
     /// When it exceeds its stall threshold, if it is in progress.
     pub stalls_at: Option<Timestamp>,
     /// Its own stall threshold.
@@ -385,12 +487,38 @@ pub struct StepLine {
     pub failure: Option<FailReason>,
     /// Time of the last change.
     pub updated_at: Timestamp,
+    /// The last progress report of the current claim with a note or a percentage.
+    pub note: Option<StepNote>,
+    /// The step that this one redoes.
+    pub supersedes: Option<StepId>,
+    /// The step that redoes this one.
+    pub superseded_by: Option<StepId>,
+}
+
+/// A progress report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepNote {
+    /// The agent's note.
+    pub text: Option<String>,
+    /// Progress in percent.
+    pub percent: Option<f64>,
+    /// Time of the report.
+    pub at: Timestamp,
+}
+
+fn note(cells: &mut Cells, started_at: Option<Timestamp>) -> Result<Option<StepNote>, Error> {
+    let text = cells.maybe_string("last_note")?;
+    let percent = cells.maybe_real("last_percent")?;
+    let at = cells.maybe_at("noted_at")?;
+    // The note of an earlier attempt says nothing about this one.
+    let at = at.filter(|at| started_at.is_some_and(|started_at| *at >= started_at));
+    Ok(at.map(|at| StepNote { text, percent, at }))
 }
 
 /// Reads a row of `{line}`.
 pub(crate) fn line(row: Row) -> Result<StepLine, Error> {
     let mut cells = row.cells("steps");
-    Ok(StepLine {
+    let mut line = StepLine {
         id: StepId::new(cells.id("step_id")?),
         order: cells.u32("step_order")?,
         step_type: cells.word("step_type")?,
@@ -400,11 +528,19 @@ pub(crate) fn line(row: Row) -> Result<StepLine, Error> {
         session: cells.maybe_text("claim_session")?.map(SessionId::new),
         started_at: cells.maybe_at("started_at")?,
         last_progress_at: cells.maybe_at("last_progress_at")?,
+        monitored: cells.flag("monitored")?,
         stalls_at: cells.maybe_at("stalls_at")?,
         stall_threshold: cells.maybe_span("stall_threshold_ms")?,
         ended_at: cells.maybe_at("ended_at")?,
         result_summary: cells.maybe_string("result_summary")?,
         failure: failure(&mut cells)?,
         updated_at: cells.at("updated_at")?,
-    })
+        note: None,
+        supersedes: None,
+        superseded_by: None,
+    };
+    line.note = note(&mut cells, line.started_at)?;
+    line.supersedes = cells.maybe_id("supersedes")?.map(StepId::new);
+    line.superseded_by = cells.maybe_id("superseded_by")?.map(StepId::new);
+    Ok(line)
 }

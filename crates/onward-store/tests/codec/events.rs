@@ -9,15 +9,18 @@ use std::time::Duration;
 use onward_core::branch::{Action, Branch, BranchVerdict, Effect, NoEffect};
 use onward_core::condition::Condition;
 use onward_core::event::{
-    Change, Created, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
+    Change, Created, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction, Successor,
 };
 use onward_core::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId,
 };
-use onward_core::plan::{Brief, PlanFailure};
+use onward_core::plan::{Brief, ForkedFrom, Origin, PlanFailure};
 use onward_core::policy::OnStall;
 use onward_core::stall::Stall;
-use onward_core::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepType};
+use onward_core::step::{
+    Claim, Evidence, EvidenceKind, FailReason, Gates, NewStep, ReviewBy, ReviewScope, SkipCause,
+    StepResult, StepType,
+};
 use onward_core::{Code, Event, PlanStatus, StepId, StepStatus, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
@@ -71,27 +74,57 @@ fn statuses() -> impl Strategy<Value = StepStatus> {
 
 fn new_steps() -> BoxedStrategy<NewStep> {
     let about = (select(&StepType::ALL[..]), option::of(text()), text());
+    let limits = (spans(), any::<u32>());
     (
         step_ids(),
         about,
         vec(step_ids(), 0..3),
-        spans(),
-        any::<u32>(),
+        limits,
+        gates(),
+        option::of(step_ids()),
     )
-        .prop_map(
-            |(id, (step_type, title, instructions), depends_on, stall_threshold, max_attempts)| {
-                NewStep {
-                    id,
-                    step_type,
-                    title,
-                    instructions,
-                    depends_on,
-                    stall_threshold,
-                    max_attempts,
-                }
-            },
-        )
+        .prop_map(|(id, about, depends_on, limits, gates, supersedes)| {
+            let (step_type, title, instructions) = about;
+            let (stall_threshold, max_attempts) = limits;
+            NewStep {
+                id,
+                step_type,
+                title,
+                instructions,
+                depends_on,
+                stall_threshold,
+                max_attempts,
+                gates,
+                supersedes,
+            }
+        })
         .boxed()
+}
+
+fn gates() -> BoxedStrategy<Option<Arc<Gates>>> {
+    let review_by = option::of(select(&ReviewBy::ALL[..]));
+    (option::of(json()), vec(text(), 0..3), review_by)
+        .prop_map(|(schema, acceptance_criteria, review_by)| {
+            let gates = Gates {
+                result_schema: schema.map(Into::into),
+                acceptance_criteria,
+                review_by,
+            };
+            (!gates.is_empty()).then(|| Arc::new(gates))
+        })
+        .boxed()
+}
+
+fn evidence() -> BoxedStrategy<Vec<Evidence>> {
+    let kinds = select(&EvidenceKind::ALL[..]);
+    let one =
+        (text(), kinds, text(), text()).prop_map(|(criterion, kind, value, outcome)| Evidence {
+            criterion,
+            kind,
+            value,
+            outcome,
+        });
+    vec(one, 0..3).boxed()
 }
 
 fn added() -> BoxedStrategy<Arc<[NewStep]>> {
@@ -133,12 +166,16 @@ fn branches() -> BoxedStrategy<Branch> {
 }
 
 fn created() -> BoxedStrategy<Created> {
-    let brief = (text(), text(), option::of(text()), option::of(text())).prop_map(
-        |(name, research_question, design_rationale, output_formatting_notes)| Brief {
+    let notes = (option::of(text()), option::of(text()));
+    let origin = (select(&Origin::ALL[..]), option::of(sources()));
+    let brief = (text(), text(), notes, origin).prop_map(
+        |(name, research_question, notes, (origin, forked_from))| Brief {
             name,
             research_question,
-            design_rationale,
-            output_formatting_notes,
+            design_rationale: notes.0,
+            output_formatting_notes: notes.1,
+            origin,
+            forked_from,
         },
     );
     let list = (vec(new_steps(), 0..3), vec(branches(), 0..3));
@@ -158,6 +195,31 @@ fn created() -> BoxedStrategy<Created> {
         .boxed()
 }
 
+fn sources() -> BoxedStrategy<ForkedFrom> {
+    (any::<u128>(), any::<u32>())
+        .prop_map(|(plan, step_order)| ForkedFrom {
+            plan: PlanId::from_u128(plan),
+            step_order,
+        })
+        .boxed()
+}
+
+fn successors() -> BoxedStrategy<Successor> {
+    (
+        new_steps(),
+        any::<u32>(),
+        statuses(),
+        vec(branch_ids(), 0..3),
+    )
+        .prop_map(|(step, order, from, branches)| Successor {
+            step,
+            order,
+            from,
+            branches,
+        })
+        .boxed()
+}
+
 fn changes() -> BoxedStrategy<Change> {
     prop_oneof![
         created().prop_map(|plan| Change::Created(Box::new(plan))),
@@ -168,9 +230,21 @@ fn changes() -> BoxedStrategy<Change> {
         }),
         (step_ids(), text())
             .prop_map(|(step, instructions)| Change::InstructionsUpdated { step, instructions }),
+        (step_ids(), text(), text()).prop_map(|(step, title, instructions)| Change::StepRenamed {
+            step,
+            title,
+            instructions
+        }),
         step_ids().prop_map(|step| Change::StepFailed { step }),
         step_ids().prop_map(|step| Change::StepRequeued { step }),
         branches().prop_map(|branch| Change::BranchAdded { branch }),
+        (step_ids(), text(), vec(successors(), 0..3)).prop_map(|(step, reason, successors)| {
+            Change::StepRedone {
+                step,
+                reason,
+                successors: successors.into(),
+            }
+        }),
     ]
     .boxed()
 }
@@ -182,14 +256,16 @@ fn results() -> BoxedStrategy<StepResult> {
         option::of(json()),
         option::of(number()),
         option::of(json()),
+        evidence(),
     )
         .prop_map(
-            |((summary, formatting_notes), data, confidence, report)| StepResult {
+            |((summary, formatting_notes), data, confidence, report, evidence)| StepResult {
                 summary,
                 data: data.map(Into::into),
                 confidence,
                 report: report.map(Into::into),
                 formatting_notes,
+                evidence,
             },
         )
         .boxed()
@@ -324,13 +400,30 @@ fn effects() -> BoxedStrategy<Effect> {
 
 fn review_actions() -> BoxedStrategy<ReviewAction> {
     prop_oneof![
-        1 => (text(), vec(text(), 0..3), sessions()).prop_map(|(summary, questions, session)| {
-            ReviewAction::Requested { summary, questions, session }
-        }),
+        1 => requests(),
         3 => (select(&Decision::ALL[..]), option::of(text()))
             .prop_map(|(decision, feedback)| ReviewAction::Decided { decision, feedback }),
     ]
     .boxed()
+}
+
+fn requests() -> BoxedStrategy<ReviewAction> {
+    let scope = select(&ReviewScope::ALL[..]);
+    let by = option::of(select(&ReviewBy::ALL[..]));
+    let subject = (text(), option::of(results().prop_map(Arc::new)));
+    (subject, vec(text(), 0..3), sessions(), scope, by)
+        .prop_map(|((summary, result), questions, session, scope, by)| {
+            let of_result = result.as_ref().map(|result| result.summary.clone());
+            ReviewAction::Requested {
+                summary: of_result.unwrap_or(summary),
+                questions,
+                session,
+                scope,
+                by,
+                result,
+            }
+        })
+        .boxed()
 }
 
 fn plan_events() -> BoxedStrategy<Event> {
@@ -345,6 +438,7 @@ fn plan_events() -> BoxedStrategy<Event> {
         ResumedBy::LateResult,
         ResumedBy::Progress,
         ResumedBy::User,
+        ResumedBy::Review,
     ];
     let statuses = || select(PlanStatus::ALL.to_vec());
     let failures = prop_oneof![

@@ -16,10 +16,11 @@ use crate::events::events;
 const STEP: StepId = StepId::from_u128(7);
 
 /// Keys at the top level that may be absent: optional ones, and those for readers only.
-const OPTIONAL_KEYS: [&str; 16] = [
+const OPTIONAL_KEYS: [&str; 19] = [
     "attempt",
     "confidence",
     "errorMessage",
+    "evidence",
     "feedback",
     "from",
     "note",
@@ -29,6 +30,8 @@ const OPTIONAL_KEYS: [&str; 16] = [
     "rationale",
     "reason",
     "result",
+    "reviewBy",
+    "scope",
     "sessionId",
     "stallThresholdMs",
     "stepExecutionReport",
@@ -152,9 +155,11 @@ proptest! {
         match decode(encoded.name, encoded.step, &details.to_string()) {
             Ok(_) => prop_assert!(OPTIONAL_KEYS.contains(&key.as_str()), "`{key}` is not optional"),
             Err(error) => {
-                // Without `noEffect` the effect is decoded, and its keys are missing.
+                // Without `noEffect` the effect is decoded, and its keys are missing. Without
+                // `resultSummary` a review has no result, and its `summary` is missing.
                 let expected = format!("missing field `{key}`");
-                prop_assert!(error.why == expected || key == "noEffect", "{}: {}", key, error.why);
+                let implies_others = ["noEffect", "resultSummary"].contains(&key.as_str());
+                prop_assert!(error.why == expected || implies_others, "{}: {}", key, error.why);
             }
         }
     }

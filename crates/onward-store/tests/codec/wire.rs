@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use onward_core::branch::{Action, Branch, BranchVerdict, Effect, NoEffect};
 use onward_core::condition::Condition;
-use onward_core::event::{Change, Created, RequeueReason, ReviewAction};
+use onward_core::event::{Change, Created, RequeueReason, ReviewAction, Successor};
 use onward_core::id::{BranchId, ClaimToken, PlanId, ReviewId, SessionId};
-use onward_core::plan::{Brief, PlanFailure};
+use onward_core::plan::{Brief, ForkedFrom, Origin, PlanFailure};
 use onward_core::policy::OnStall;
 use onward_core::stall::Stall;
-use onward_core::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepType};
+use onward_core::step::{
+    Claim, Evidence, EvidenceKind, FailReason, Gates, NewStep, ReviewBy, ReviewScope, SkipCause,
+    StepResult, StepType,
+};
 use onward_core::{Event, PlanStatus, StepId, StepStatus, Timestamp};
 use onward_store::codec::{encode, encode_action};
 use serde_json::{Value, json};
@@ -32,6 +35,24 @@ fn session() -> Option<SessionId> {
     Some(SessionId::new("s-1"))
 }
 
+fn evidence() -> Evidence {
+    Evidence {
+        criterion: "It is deep.".to_owned(),
+        kind: EvidenceKind::PullRequest,
+        value: "https://example.org/pull/1".to_owned(),
+        outcome: "merged".to_owned(),
+    }
+}
+
+fn evidence_json() -> Value {
+    json!({
+        "criterion": "It is deep.",
+        "kind": "pull_request",
+        "value": "https://example.org/pull/1",
+        "outcome": "merged",
+    })
+}
+
 fn new_step() -> NewStep {
     NewStep {
         id: OTHER,
@@ -41,6 +62,12 @@ fn new_step() -> NewStep {
         depends_on: vec![STEP],
         stall_threshold: Some(Duration::from_secs(90)),
         max_attempts: 3,
+        gates: Some(Arc::new(Gates {
+            result_schema: Some(json!({ "type": "object" }).into()),
+            acceptance_criteria: vec!["It is deep.".to_owned()],
+            review_by: Some(ReviewBy::OtherSession),
+        })),
+        supersedes: None,
     }
 }
 
@@ -53,6 +80,9 @@ fn new_step_json() -> Value {
         "dependsOn": ["00000000-0000-0000-0000-000000000001"],
         "stallThresholdMs": 90_000,
         "maxAttempts": 3,
+        "resultSchema": { "type": "object" },
+        "acceptanceCriteria": ["It is deep."],
+        "reviewBy": "other_session",
     })
 }
 
@@ -65,6 +95,11 @@ fn a_created_plan_has_the_keys_of_the_call_that_created_it() {
             research_question: "Why two a day?".to_owned(),
             design_rationale: Some("Sources first.".to_owned()),
             output_formatting_notes: Some("One page.".to_owned()),
+            origin: Origin::default(),
+            forked_from: Some(ForkedFrom {
+                plan: PlanId::from_u128(8),
+                step_order: 4,
+            }),
         },
         steps: vec![new_step()],
         branches: vec![Branch {
@@ -88,6 +123,10 @@ fn a_created_plan_has_the_keys_of_the_call_that_created_it() {
         "researchQuestion": "Why two a day?",
         "planDesignRationale": "Sources first.",
         "outputFormattingNotes": "One page.",
+        "forkedFrom": {
+            "planId": "00000000-0000-0000-0000-000000000008",
+            "stepOrder": 4,
+        },
         "steps": [new_step_json()],
         "branchingConditions": [{
             "branchId": "00000000-0000-0000-0000-000000000003",
@@ -99,6 +138,41 @@ fn a_created_plan_has_the_keys_of_the_call_that_created_it() {
         "stallThresholdMs": 1_800_000,
         "onStall": "requeue",
         "sessionId": "s-1",
+    });
+    encodes_as(&event, "plan_modified", &details);
+}
+
+#[test]
+fn a_redone_step_has_its_successors() {
+    let event = Event::PlanModified {
+        change: Change::StepRedone {
+            step: STEP,
+            reason: "Wrong source.".to_owned(),
+            successors: Arc::from([Successor {
+                step: NewStep {
+                    supersedes: Some(STEP),
+                    depends_on: Vec::new(),
+                    ..new_step()
+                },
+                order: 1,
+                from: StepStatus::Completed,
+                branches: vec![BRANCH],
+            }]),
+        },
+        rationale: None,
+    };
+    let mut step = new_step_json();
+    step["dependsOn"] = json!([]);
+    step["supersedes"] = json!("00000000-0000-0000-0000-000000000001");
+    let details = json!({
+        "action": "redo_step",
+        "reason": "Wrong source.",
+        "successors": [{
+            "branchIds": ["00000000-0000-0000-0000-000000000003"],
+            "from": "completed",
+            "order": 1,
+            "step": step,
+        }],
     });
     encodes_as(&event, "plan_modified", &details);
 }
@@ -153,6 +227,7 @@ fn a_result_includes_the_verdicts_of_its_branches() {
             confidence: Some(0.9),
             report: Some(json!({ "toolCalls": 4 }).into()),
             formatting_notes: Some("As a list.".to_owned()),
+            evidence: vec![evidence()],
         }),
         verdicts: vec![BranchVerdict {
             branch: BRANCH,
@@ -170,6 +245,7 @@ fn a_result_includes_the_verdicts_of_its_branches() {
         "confidence": 0.9,
         "stepExecutionReport": { "toolCalls": 4 },
         "outputFormattingNotes": "As a list.",
+        "evidence": [evidence_json()],
         "branches": [{
             "branchId": "00000000-0000-0000-0000-000000000003",
             "conditionExpression": "result.x > 1",
@@ -259,6 +335,9 @@ fn a_review_request_contains_the_status_change() {
             summary: "Is this enough?".to_owned(),
             questions: vec!["Which year?".to_owned()],
             session: None,
+            scope: ReviewScope::Plan,
+            by: None,
+            result: None,
         },
     };
     let details = json!({
@@ -268,6 +347,38 @@ fn a_review_request_contains_the_status_change() {
         "to": "awaiting_input",
         "summary": "Is this enough?",
         "questions": ["Which year?"],
+    });
+    encodes_as(&event, "user_reviewed", &details);
+}
+
+#[test]
+fn a_result_under_review_has_the_keys_of_a_result() {
+    let event = Event::UserReviewed {
+        step: STEP,
+        review: REVIEW,
+        action: ReviewAction::Requested {
+            summary: "Done.".to_owned(),
+            questions: Vec::new(),
+            session: session(),
+            scope: ReviewScope::Step,
+            by: Some(ReviewBy::Person),
+            result: Some(Arc::new(StepResult {
+                evidence: vec![evidence()],
+                ..StepResult::from_summary("Done.")
+            })),
+        },
+    };
+    let details = json!({
+        "action": "review_requested",
+        "reviewId": "00000000-0000-0000-0000-000000000004",
+        "reviewBy": "person",
+        "scope": "step",
+        "sessionId": "s-1",
+        "from": "in_progress",
+        "to": "awaiting_input",
+        "resultSummary": "Done.",
+        "evidence": [evidence_json()],
+        "questions": [],
     });
     encodes_as(&event, "user_reviewed", &details);
 }

@@ -37,6 +37,32 @@ impl Directories {
         Self(dir)
     }
 
+    /// The hook after a call that changes a task list of ten tasks, with the given `[capture]`.
+    fn task_list(&self, capture: &str, number: usize) -> Duration {
+        let cwd = self.0.join("plain").display().to_string();
+        let task = |index: usize| {
+            let status = match index.cmp(&(number % 10)) {
+                std::cmp::Ordering::Less => "completed",
+                std::cmp::Ordering::Equal => "in_progress",
+                std::cmp::Ordering::Greater => "pending",
+            };
+            let list = number / 10;
+            format!(r#"{{"content":"Task {index} of list {list}","status":"{status}"}}"#)
+        };
+        let todos: Vec<String> = (0..10).map(task).collect();
+        let payload = format!(
+            r#"{{"session_id":"tasks-{capture}","cwd":"{cwd}","hook_event_name":"PostToolUse","tool_name":"TodoWrite","tool_input":{{"todos":[{}]}},"tool_use_id":"t{number}","tool_response":{{"newTodos":[]}}}}"#,
+            todos.join(",")
+        );
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onward"));
+        command
+            .args(["hook", "claude-code"])
+            .current_dir(self.0.join("plain"))
+            .env("ONWARD_CAPTURE__PLANS", capture)
+            .env("ONWARD_DATABASE", self.0.join("onward.db"));
+        timed(&mut command, &payload)
+    }
+
     fn hook(&self, event: &str, folder: &str, number: usize) -> Duration {
         let cwd = self.0.join(folder).display().to_string();
         let call = format!(
@@ -83,6 +109,8 @@ fn main() {
         "hook after a step",
         "hook on a prompt",
         "after a step, in a checkout",
+        "after a task list, not captured",
+        "after a task list, captured",
     ]
     .map(|name| (name, Vec::new()))
     .into();
@@ -93,6 +121,8 @@ fn main() {
             dir.hook("PostToolBatch", "plain", round),
             dir.hook("UserPromptSubmit", "plain", round),
             dir.hook("PostToolBatch", "checkout", round),
+            dir.task_list("off", round),
+            dir.task_list("on", round),
         ];
         for ((_, row), duration) in rows.iter_mut().zip(duration) {
             row.push(duration);
@@ -102,20 +132,24 @@ fn main() {
         return;
     }
     println!(
-        "{:<30} {:>9} {:>9} {:>9}",
+        "{:<32} {:>9} {:>9} {:>9}",
         "process", "p50 ms", "p99 ms", "max ms"
     );
-    for (name, mut row) in rows {
+    for (name, row) in &mut rows {
         row.sort();
-        let at = |percent: usize| {
-            let duration = row.get((row.len() * percent / 100).min(row.len() - 1));
-            duration.map_or(0.0, |duration| duration.as_secs_f64() * 1_000.0)
-        };
-        println!(
-            "{name:<30} {:>9.2} {:>9.2} {:>9.2}",
-            at(50),
-            at(99),
-            at(100)
-        );
+        let [p50, p99, max] = [50, 99, 100].map(|percent| at(row, percent));
+        println!("{name:<32} {p50:>9.2} {p99:>9.2} {max:>9.2}");
     }
+    // Other load affects both rows, so that the ratio can be compared between machines.
+    if let [.., (_, off), (_, on)] = rows.as_slice() {
+        let ratio = |percent| at(on, percent) / at(off, percent);
+        let (p50, p99) = (ratio(50), ratio(99));
+        println!("{:<32} {p50:>8.2}x {p99:>8.2}x", "captured / not captured");
+    }
+}
+
+/// A percentile of sorted durations, in milliseconds.
+fn at(row: &[Duration], percent: usize) -> f64 {
+    let duration = row.get((row.len() * percent / 100).min(row.len() - 1));
+    duration.map_or(0.0, |duration| duration.as_secs_f64() * 1_000.0)
 }

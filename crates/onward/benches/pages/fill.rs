@@ -110,6 +110,7 @@ async fn create_plan(engine: Engine, me: Caller, number: u32) {
                 step,
                 summary: "Two fit.".to_owned(),
                 questions: vec!["Which one?".to_owned()],
+                scope: onward_core::step::ReviewScope::Plan,
                 token: None,
                 session: None,
             };

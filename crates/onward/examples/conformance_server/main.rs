@@ -3,22 +3,24 @@
 //!
 //! `script/conformance` runs the suite against `serve` of this program. Requests pass the same
 //! transport, authentication and limits as in the product. [`ConformanceServer`] responds to the
-//! suite's names (`fixtures.rs`, `client_requests.rs`) and passes all other requests to the
+//! suite's names (`fixtures.rs`, `client_requests.rs`, `tasks.rs`) and passes all other requests to the
 //! product's handler.
 
 mod client_requests;
 mod fixtures;
 mod results;
+mod tasks;
 
 use std::process::ExitCode;
 
 use onward::McpServer;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, ErrorData, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams,
-    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, CustomRequest, CustomResult, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -34,7 +36,7 @@ struct ConformanceServer(McpServer);
 
 impl From<McpServer> for ConformanceServer {
     fn from(server: McpServer) -> Self {
-        Self(server)
+        Self(server.with_task_fixtures(tasks::Fixtures))
     }
 }
 
@@ -65,6 +67,7 @@ impl ServerHandler for ConformanceServer {
     ) -> Result<ListToolsResult, ErrorData> {
         let mut list = self.0.list_tools(page, context).await?;
         list.tools.extend(fixtures::tools());
+        list.tools.extend(tasks::tools());
         Ok(list)
     }
 
@@ -78,6 +81,9 @@ impl ServerHandler for ConformanceServer {
         request: CallToolRequestParams,
         context: Context,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(response) = tasks::call(&self.0, &request, &context).await {
+            return response;
+        }
         match fixtures::call(&request, &context).await {
             Some(response) => response,
             None => self.0.call_tool(request, context).await,
@@ -182,6 +188,30 @@ impl ServerHandler for ConformanceServer {
         context: Context,
     ) -> Result<CompleteResult, ErrorData> {
         self.0.complete(request, context).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: Context,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.0.get_task(request, context).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: Context,
+    ) -> Result<(), ErrorData> {
+        self.0.update_task(request, context).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: Context,
+    ) -> Result<(), ErrorData> {
+        self.0.cancel_task(request, context).await
     }
 
     #[allow(deprecated, reason = "the conformance suite requires it")]

@@ -1,9 +1,9 @@
 //! `onward completions`: shell completions of commands and flags.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use super::Cli;
+use super::help;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
@@ -19,7 +19,7 @@ pub(crate) struct Completions {
 
 pub(super) fn run(args: &Completions, output: Output) -> Result {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "onward", &mut script);
+    clap_complete::generate(args.shell, &mut help::command(), "onward", &mut script);
     output.print(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }

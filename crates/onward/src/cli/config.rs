@@ -36,12 +36,19 @@ pub(super) fn run(cx: &Context) -> Result {
         cx.output.print_json(&ConfigView { config, prefix: "" })?;
         return Ok(Exit::Done);
     }
-    let mut rows = Table::new(&["KEY", "VALUE", "SOURCE"]);
+    // Grouped like the file, so that the lines fit 80 columns.
+    let mut rows = Table::new(&["KEY", "VALUE", "SOURCE"]).with_flexible(&[1, 2]);
+    let mut last = "";
     for setting in &config.settings.all {
         // Of a feature that is off, only the key that turns it on is shown.
         let Setting { key, source, .. } = setting;
         if config.settings.is_effective(key) || key.table.switch == Some(key.path) {
-            let cells = [key.path, &display(setting), &source.to_string()];
+            let (table, name) = key.path.rsplit_once('.').unwrap_or(("", key.path));
+            if table != last {
+                last = table;
+                rows.row([format!("[{table}]"), String::new(), String::new()].map(Into::into));
+            }
+            let cells = [name, &display(setting), &source.short()];
             rows.row(cells.map(Into::into));
         }
     }

@@ -1,7 +1,7 @@
 //! Opening the configured database, and the caller of the command.
 //!
-//! Opening creates a missing SQLite file. Commands that are pointless on an empty database call
-//! [`must_exist`] first.
+//! A missing SQLite file is an error: a mistyped path would look like lost data. Only commands that
+//! store data in a new installation create it, with [`Database::open_or_create`].
 
 use std::sync::Arc;
 
@@ -24,8 +24,14 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Opens the database for the configured tenant.
+    /// Opens the existing database for the configured tenant.
     pub(super) async fn open(cx: &Context) -> Result<Self> {
+        must_exist(cx)?;
+        Self::open_or_create(cx).await
+    }
+
+    /// Opens the database for the configured tenant, and creates a missing SQLite file.
+    pub(super) async fn open_or_create(cx: &Context) -> Result<Self> {
         Self::new(cx, open(cx).await?).await
     }
 
@@ -112,7 +118,8 @@ async fn open_with(cx: &Context, settings: Settings) -> Result<Engine> {
     ));
     let mut engine = Engine::open(address, settings)
         .await?
-        .with_call_timeouts(cx.config.calls.timeouts());
+        .with_call_timeouts(cx.config.calls.timeouts())
+        .with_no_agent_after(cx.config.watch.no_agent_after());
     if let Some(embeddings) = &cx.config.embeddings {
         engine = engine.with_embedder(Arc::new(EmbeddingClient::new(embeddings)));
     }
@@ -137,6 +144,14 @@ pub(super) fn user() -> String {
     name.map_or_else(|| "user".to_owned(), |name| format!("user:{name}"))
 }
 
+/// Whether the database is a server, or a SQLite file that exists.
+pub(super) fn exists(cx: &Context) -> bool {
+    match &cx.config.database {
+        Address::File(path) => path.exists(),
+        Address::Server(_) => true,
+    }
+}
+
 /// Fails if the SQLite file does not exist.
 pub(super) fn must_exist(cx: &Context) -> Result<()> {
     match &cx.config.database {
@@ -144,7 +159,7 @@ pub(super) fn must_exist(cx: &Context) -> Result<()> {
             Exit::NotFound,
             onward_core::Code::Unavailable,
             format!("no database at `{}`", path.display()),
-            "check the path with `onward config`, or set another one with `--database`",
+            "check the path; `onward serve` or an agent creates a new database",
         )),
         Address::File(_) | Address::Server(_) => Ok(()),
     }

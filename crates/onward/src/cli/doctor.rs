@@ -24,8 +24,7 @@ use serde::Serialize;
 use super::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::table::{Cell, Table};
-use crate::output::{Tone, format};
+use crate::output::{Output, Tone, format};
 
 const NOTIFICATIONS: &str = "notifications";
 /// The number of recent notifications to check.
@@ -84,23 +83,40 @@ pub(super) async fn run(cx: &Context) -> Result {
         let checks = &checks;
         cx.output.print_json(&Report { ok, checks })?;
     } else {
-        let mut table = Table::new(&["", "", ""]);
-        for check in &checks {
-            let (label, tone) = if check.ok {
-                ("ok", Tone::Good)
-            } else {
-                ("FAIL", Tone::Bad)
-            };
-            let message = (&check.message).into();
-            table.row([Cell::toned(label, Some(tone)), check.check.into(), message]);
-        }
-        cx.output.print(&table.render(cx.output, ""))?;
+        cx.output.print(&render(&checks, cx.output))?;
         for hint in checks.iter().filter_map(|check| check.hint.as_ref()) {
             cx.output.note(&format!("hint: {}", format::sanitize(hint)));
         }
     }
     let usable = exit == Exit::Done;
     Ok(if usable && !ok { Exit::Failed } else { exit })
+}
+
+/// A line per check; on a terminal, long messages are wrapped.
+fn render(checks: &[Check], output: Output) -> String {
+    let width =
+        |text: fn(&Check) -> &'static str| checks.iter().map(move |check| text(check).len());
+    let label = |check: &Check| if check.ok { "ok" } else { "FAIL" };
+    let labels = width(label).max().unwrap_or(0);
+    let names = width(|check| check.check).max().unwrap_or(0);
+    let indent = labels + names + 4;
+    let mut text = String::new();
+    for check in checks {
+        let tone = if check.ok { Tone::Good } else { Tone::Alert };
+        let padding = " ".repeat(labels - label(check).len());
+        let label = output.paint(Some(tone), label(check));
+        let message = format::sanitize_line(&check.message);
+        let lines = match output.width() {
+            Some(columns) => format::wrapped(&message, columns.saturating_sub(indent)),
+            None => vec![message],
+        };
+        let lines = lines.join(&format!("\n{}", " ".repeat(indent)));
+        text.push_str(&format!(
+            "{label}{padding}  {:<names$}  {lines}\n",
+            check.check
+        ));
+    }
+    text
 }
 
 fn configuration(cx: &Context) -> Check {

@@ -11,7 +11,7 @@ use clap::Args;
 use onward_core::Code;
 
 use super::Context;
-use super::database::{Database, must_exist};
+use super::database::Database;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::markdown;
@@ -39,15 +39,15 @@ pub(super) async fn run(args: &Export, cx: &Context) -> Result {
             "omit one of them",
         ));
     }
-    must_exist(cx)?;
-    let Database { engine, caller, .. } = Database::open(cx).await?;
-    let plan = engine.find_plan(&caller, &args.id).await?;
+    let database = Database::open(cx).await?;
+    let Database { engine, caller, .. } = &database;
+    let plan = database.find_plan(&args.id).await?;
     let text = if args.markdown {
-        markdown::plan(&engine.full_plan(&caller, plan).await?)
+        markdown::plan(&engine.full_plan(caller, plan).await?)
     } else {
         format!(
             "{}\n",
-            format::pretty_json(&engine.export(&caller, plan).await?)
+            format::pretty_json(&engine.export(caller, plan).await?)
         )
     };
     let Some(path) = &args.output else {

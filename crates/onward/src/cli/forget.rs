@@ -5,7 +5,7 @@ use onward_engine::retention::Retention;
 use serde::Serialize;
 
 use super::Context;
-use super::database::{Database, must_exist};
+use super::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::format;
@@ -46,7 +46,6 @@ pub(super) async fn run(cx: &Context) -> Result {
              finished_plans_days = 365",
         );
     } else {
-        must_exist(cx)?;
         let Database { engine, caller, .. } = Database::open(cx).await?;
         let deleted = engine.apply_retention(&caller.tenant, retention).await?;
         (tool_calls, sessions) = (deleted.tool_calls, deleted.sessions);

@@ -30,6 +30,7 @@ use crate::config::{Config, Flags};
 use crate::exit::Exit;
 use crate::hooks::{self, Agent, EventKind};
 use crate::output::{Output, format, print_stderr};
+use crate::{install, project};
 
 const DEADLINE: Duration = Duration::from_secs(3);
 /// The log size, about forty calls, above which a detached process checkpoints during a turn.
@@ -130,7 +131,7 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
     if !payload.is_object() {
         return Err("standard input is not a JSON object".to_owned());
     }
-    let Some(event) = agent.parse(&payload) else {
+    let Some(mut event) = agent.parse(&payload) else {
         return Ok(HookOutput {
             response: None,
             message: None,
@@ -142,11 +143,17 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
     // An agent may run its hooks in another directory than the project's.
     let directory = event.source.directory.as_deref().map(Path::new);
     let directory = directory.filter(|directory| directory.is_absolute());
+    let project = directory.map(|directory| project::key(directory).display().to_string());
+    let with_advice = !install::has_skill(agent, directory);
     let config = Config::read_in(flags, directory).map_err(|failure| failure.message)?;
+    event.source.project = project;
     // One line at most: a message about the event takes precedence.
     let warnings = &config.settings.warnings;
     let warnings = (!warnings.is_empty()).then(|| format!("warning: {}", warnings.join("; ")));
     let control = config.loop_control.control();
+    if !config.sessions.keep_prompts {
+        event.source.prompt = None;
+    }
     let cx = Context {
         output,
         config,
@@ -167,8 +174,13 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
             Address::File(path) => Some(path.clone()),
             Address::Server(_) => None,
         };
-        let handled =
-            hooks::handle(agent, &event, &engine, &caller, control, file.as_deref()).await;
+        let settings = hooks::Settings {
+            control,
+            capture: cx.config.capture.policy(),
+            database: file.as_deref(),
+            with_advice,
+        };
+        let handled = hooks::handle(agent, &event, &engine, &caller, &settings).await;
         let pending = engine.checkpoint_size();
         if pending > checkpoint_limit(&event.kind) {
             // If it fails, the next hook tries again.
@@ -189,8 +201,9 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
 /// The log size above which the hook checkpoints.
 fn checkpoint_limit(kind: &EventKind) -> u64 {
     match kind {
-        EventKind::TurnEnded | EventKind::SessionEnded => CHECKPOINT_AFTER_TURN,
-        EventKind::SessionStarted
+        EventKind::TurnEnded { .. } | EventKind::SessionEnded => CHECKPOINT_AFTER_TURN,
+        EventKind::SessionStarted { .. }
+        | EventKind::Compacted
         | EventKind::TurnStarted
         | EventKind::TaskMessage { .. }
         | EventKind::BeforeModelRequest

@@ -1,4 +1,5 @@
-//! `onward import`: imports a plan that `onward export` wrote. Its ids stay the same.
+//! `onward import`: imports plans that `onward export` or the dashboard wrote. Their ids stay the
+//! same. A file can contain several documents.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,12 +17,13 @@ use crate::failure::{Failure, Result};
 use crate::output::format;
 use crate::output::status::plan_label;
 
-/// Import a plan that `onward export` wrote
+/// Import plans that `onward export` or the dashboard wrote
 ///
-/// The plan keeps its ids, its audit trail and its state. Prints the id of the plan.
+/// A plan keeps its ids, its audit trail and its state. Prints the id of each plan. A file with
+/// several plans has one JSON document per line; the import stops at the first invalid one.
 #[derive(Args)]
 pub(crate) struct Import {
-    /// File with the exported plan; `-` for standard input
+    /// File with the exported plans; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -35,30 +37,33 @@ struct Imported {
 }
 
 pub(super) async fn run(args: &Import, cx: &Context) -> Result {
-    let document = read(&args.file)?;
-    let Database { engine, caller, .. } = Database::open(cx).await?;
-    let plan = engine
-        .import(&caller, &document)
-        .await
-        .map_err(|error| import_failure(error, &args.file))?;
-    let sheet = engine.sheet(&caller, plan).await?;
-    let status = sheet.head.status();
-    let name = format::sanitize_line(&sheet.brief.name);
-    cx.output
-        .note(&format!("`{name}` imported: {}", plan_label(status)));
-    if cx.output.json {
-        cx.output.print_json(&Imported {
-            plan_id: plan.to_string(),
-            name: sheet.brief.name,
-            status: status.as_str(),
-        })?;
-    } else {
-        cx.output.print(&format!("{plan}\n"))?;
+    let documents = read(&args.file)?;
+    let Database { engine, caller, .. } = Database::open_or_create(cx).await?;
+    for document in &documents {
+        let plan = engine
+            .import(&caller, document)
+            .await
+            .map_err(|error| import_failure(error, &args.file))?;
+        let sheet = engine.sheet(&caller, plan).await?;
+        let status = sheet.head.status();
+        let name = format::sanitize_line(&sheet.brief.name);
+        cx.output
+            .note(&format!("`{name}` imported: {}", plan_label(status)));
+        if cx.output.json {
+            cx.output.print_json(&Imported {
+                plan_id: plan.to_string(),
+                name: sheet.brief.name,
+                status: status.as_str(),
+            })?;
+        } else {
+            cx.output.print(&format!("{plan}\n"))?;
+        }
     }
     Ok(Exit::Done)
 }
 
-fn read(path: &Path) -> Result<Value> {
+/// The documents of a file; at least one.
+fn read(path: &Path) -> Result<Vec<Value>> {
     let text = if is_stdin(path) {
         let mut text = Vec::new();
         std::io::stdin().lock().read_to_end(&mut text).map(|_| text)
@@ -78,12 +83,20 @@ fn read(path: &Path) -> Result<Value> {
             "check the path and the file's permissions",
         )
     })?;
-    serde_json::from_slice(&text).map_err(|error| {
+    let invalid = |error: String| {
         Failure::failed(
             format!("{} is not JSON: {error}", describe(path)),
             "use a file written by `onward export` without `--markdown`",
         )
-    })
+    };
+    let documents = serde_json::Deserializer::from_slice(&text).into_iter();
+    let documents: Vec<Value> = documents
+        .collect::<serde_json::Result<_>>()
+        .map_err(|error| invalid(error.to_string()))?;
+    if documents.is_empty() {
+        return Err(invalid("no document found".to_owned()));
+    }
+    Ok(documents)
 }
 
 fn is_stdin(path: &Path) -> bool {

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 
-use super::Cli;
+use super::help;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -23,7 +23,7 @@ pub(super) fn run(args: &Man, output: Output) -> Result {
     let failed = |error| failure(directory, &error);
     std::fs::create_dir_all(directory).map_err(failed)?;
     // Without the commit, the pages of two builds of one version are equal.
-    let command = Cli::command().version(env!("CARGO_PKG_VERSION"));
+    let command = help::command().version(env!("CARGO_PKG_VERSION"));
     clap_mangen::generate_to(command, directory).map_err(failed)?;
     output.note(&format!("written to {}", directory.display()));
     Ok(Exit::Done)

@@ -9,11 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use onward_engine::RequestOrigin;
+use onward_engine::machine::host_name;
 use tokio::sync::watch;
 
 use super::database::Database;
 use super::signals::Signals;
 use super::{CHECK_LIMITS, Context};
+use crate::config::location;
 use crate::exit::Exit;
 use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
@@ -42,10 +45,21 @@ enum Tools {
     All,
     /// Only the tools for working on plans
     Core,
+    /// The tools of `core` under names without "research" (`create_plan`, …), for coding agents
+    Plan,
 }
 
 pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
-    let Database { engine, caller, .. } = Database::open_for_server(cx).await?;
+    let Database {
+        engine, mut caller, ..
+    } = Database::open_for_server(cx).await?;
+    // The agent starts this process in its own directory.
+    let directory = std::env::current_dir().ok();
+    caller.origin = RequestOrigin {
+        client: None,
+        host: host_name(),
+        directory: directory.as_deref().map(location::display),
+    };
     let (close, closing) = watch::channel(false);
     let start_failure = |error: &dyn std::fmt::Display| {
         Failure::failed(
@@ -60,6 +74,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
     let tool_set = match args.tools {
         Tools::All => ToolSet::All,
         Tools::Core => ToolSet::Core,
+        Tools::Plan => ToolSet::Plan,
     };
     let setup = Setup {
         tool_context: ToolContext {
@@ -74,6 +89,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
                 .map(Arc::new),
             is_local: true,
             quota: None,
+            closing: closing.clone(),
         },
         tool_set,
         resolve_caller: Arc::new(move |_| Some(caller.clone())),
@@ -81,7 +97,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
             key,
             Duration::from_secs(cx.config.reviews.form_seconds.into()),
         ),
-        closing: closing.clone(),
+        directory,
     };
     // Notifications are optional here: another process may send them.
     let public = cx.config.serve.public_url.as_deref().map(Arc::from);

@@ -1,20 +1,22 @@
-//! `onward plan`: list, inspect and change plans; one file per subcommand.
+//! `onward plan`: create, list, inspect and change plans; one file per subcommand.
 
 mod abandon;
+mod create;
+mod definition;
 mod delete;
-mod event_summary;
+mod fork;
 mod list;
 mod log;
+mod new;
 mod next;
 mod resume;
 mod show;
+mod template;
 
 use clap::Subcommand;
-use onward_core::{PlanStatus, StepStatus};
 
 use super::Context;
 use crate::failure::Result;
-use crate::output::Tone;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -22,8 +24,14 @@ pub(crate) enum Command {
     Show(show::Show),
     Log(log::Log),
     Next(next::Next),
+    Create(create::Create),
+    New(new::New),
+    /// List, show and use plan templates: plan files of the project and the user
+    #[command(subcommand)]
+    Template(template::Command),
     Resume(resume::Resume),
     Abandon(abandon::Abandon),
+    Fork(fork::Fork),
     Delete(delete::Delete),
 }
 
@@ -33,26 +41,12 @@ pub(super) async fn run(command: &Command, cx: &Context) -> Result {
         Command::Show(args) => show::run(args, cx).await,
         Command::Log(args) => log::run(args, cx).await,
         Command::Next(args) => next::run(args, cx).await,
+        Command::Create(args) => create::run(args, cx).await,
+        Command::New(args) => new::run(args, cx).await,
+        Command::Template(command) => template::run(command, cx).await,
         Command::Resume(args) => resume::run(args, cx).await,
         Command::Abandon(args) => abandon::run(args, cx).await,
+        Command::Fork(args) => fork::run(args, cx).await,
         Command::Delete(args) => delete::run(args, cx).await,
-    }
-}
-
-/// The colour of a plan's status.
-pub(super) fn tone(status: PlanStatus) -> Option<Tone> {
-    match status {
-        PlanStatus::Completed => Some(Tone::Good),
-        PlanStatus::AwaitingReview | PlanStatus::Stalled | PlanStatus::Failed => Some(Tone::Bad),
-        PlanStatus::Planning | PlanStatus::Executing => None,
-    }
-}
-
-/// The colour of a step's status.
-pub(super) fn step_tone(status: StepStatus) -> Option<Tone> {
-    match status {
-        StepStatus::Completed => Some(Tone::Good),
-        StepStatus::AwaitingInput | StepStatus::Failed => Some(Tone::Bad),
-        StepStatus::Pending | StepStatus::InProgress | StepStatus::Skipped => None,
     }
 }

@@ -101,7 +101,7 @@ pub(super) async fn run(args: &Proxy, cx: &Context) -> Result {
 }
 
 async fn open(recorder: &Recorder, cx: &Context) -> Result<Engine> {
-    let Database { engine, caller, .. } = Database::open(cx).await?;
+    let Database { engine, caller, .. } = Database::open_or_create(cx).await?;
     recorder.set_database(engine.clone(), caller);
     Ok(engine)
 }

@@ -6,7 +6,7 @@ use onward_engine::embed::EmbedError;
 use serde::Serialize;
 
 use super::Context;
-use super::database::{Database, must_exist};
+use super::database::Database;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::format;
@@ -29,7 +29,6 @@ struct Report {
 }
 
 pub(super) async fn run(cx: &Context) -> Result {
-    must_exist(cx)?;
     let Database { engine, caller, .. } = Database::open(cx).await?;
     let cut = engine.reindex(&caller).await?;
     let has_model = engine.search_health(&caller).await?.model.is_some();

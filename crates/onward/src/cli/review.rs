@@ -2,6 +2,7 @@
 
 mod decide;
 mod list;
+mod show;
 
 use clap::Subcommand;
 
@@ -11,12 +12,14 @@ use crate::failure::Result;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     List(list::List),
+    Show(show::Show),
     Decide(decide::Decide),
 }
 
 pub(super) async fn run(command: &Command, cx: &Context) -> Result {
     match command {
         Command::List(_) => list::run(cx).await,
+        Command::Show(args) => show::run(args, cx).await,
         Command::Decide(args) => decide::run(args, cx).await,
     }
 }

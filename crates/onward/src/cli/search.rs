@@ -46,13 +46,14 @@ pub(super) async fn run(args: &Search, cx: &Context) -> Result {
         parse_time("--after", args.after.as_deref())?,
         parse_time("--before", args.before.as_deref())?,
     );
+    let database = Database::open(cx).await?;
     let Database {
         engine,
         caller,
         now,
-    } = Database::open(cx).await?;
+    } = &database;
     let plan = match &args.plan {
-        Some(plan) => Some(engine.find_plan(&caller, plan).await?),
+        Some(plan) => Some(database.find_plan(plan).await?),
         None => None,
     };
     let started = Instant::now();
@@ -64,7 +65,7 @@ pub(super) async fn run(args: &Search, cx: &Context) -> Result {
         created_after: after,
         created_before: before,
     };
-    let searched = engine.search(&caller, wanted).await?;
+    let searched = engine.search(caller, wanted).await?;
     let is_empty = searched.results.is_empty();
     if cx.output.json {
         cx.output
@@ -73,7 +74,7 @@ pub(super) async fn run(args: &Search, cx: &Context) -> Result {
         let entries: Vec<String> = searched
             .results
             .iter()
-            .map(|found| entry(found, now))
+            .map(|found| entry(found, *now))
             .collect();
         cx.output.print(&entries.join("\n"))?;
     }

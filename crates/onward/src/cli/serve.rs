@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use super::database::Database;
-use super::{Context, shutdown};
+use super::{Context, serving, shutdown};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::telemetry;
@@ -73,14 +73,18 @@ pub(super) async fn run(args: &Serve, cx: &Context, mcp_endpoint: NewMcpEndpoint
     );
     let server = server.await?;
     let url = format!("http://{address}");
+    // For the headline of `onward`, until the server has stopped.
+    let _announced = serving::announce(&config.database, address);
     if cx.output.json {
         cx.output.print_json(&Ready { url: url.clone() })?;
     } else {
         cx.output
             .print(&format!("onward is listening on {url}\n"))?;
     }
-    if args.open {
-        open(cx, &url);
+    if args.open
+        && let Err(error) = open_browser(&url)
+    {
+        cx.output.warn(&format!("cannot open a browser: {error}"));
     }
     server.run().await;
     telemetry.end().await;
@@ -139,7 +143,7 @@ pub(super) async fn bind_listener(bind: SocketAddr) -> Result<(TcpListener, Sock
 }
 
 /// Opens a URL in the browser.
-fn open(cx: &Context, url: &str) {
+pub(super) fn open_browser(url: &str) -> std::io::Result<()> {
     let opener = if cfg!(target_os = "macos") {
         "open"
     } else if cfg!(windows) {
@@ -147,17 +151,13 @@ fn open(cx: &Context, url: &str) {
     } else {
         "xdg-open"
     };
-    let started = Command::new(opener)
+    let mut child = Command::new(opener)
         .arg(url)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .spawn();
-    match started {
-        // Wait for the child, so that it does not stay a zombie.
-        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-        Err(error) => cx
-            .output
-            .warn(&format!("cannot open a browser with `{opener}`: {error}")),
-    }
+        .spawn()?;
+    // Wait for the child, so that it does not stay a zombie.
+    drop(std::thread::spawn(move || child.wait()));
+    Ok(())
 }

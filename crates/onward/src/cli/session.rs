@@ -13,7 +13,6 @@ use onward_engine::Turn;
 use super::Context;
 use crate::failure::Result;
 use crate::output::Tone;
-use crate::output::status::STUCK;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -37,20 +36,24 @@ pub(super) async fn run(command: &Command, cx: &Context) -> Result {
 /// The state of a turn, and its colour.
 fn describe_turn(turn: &Turn) -> (String, Option<Tone>) {
     let reason = turn.standing.text_only.map(text_only_label);
-    let tone = reason.map(|_| Tone::Bad);
+    let tone = match (turn.ended, reason) {
+        (_, Some(_)) => Tone::Alert,
+        (None, None) => Tone::Active,
+        (Some(_), None) => Tone::Faint,
+    };
     let text = match (turn.ended, reason) {
         (None, Some(reason)) => reason.to_owned(),
         (None, None) => "in progress".to_owned(),
         (Some((_, end)), None) => end_label(end).to_owned(),
         (Some((_, end)), Some(reason)) => format!("{reason}, {}", end_label(end)),
     };
-    (text, tone)
+    (text, Some(tone))
 }
 
 const fn text_only_label(reason: TextOnlyReason) -> &'static str {
     match reason {
-        TextOnlyReason::Stalled => STUCK,
-        TextOnlyReason::MaxSteps => "step limit reached",
+        TextOnlyReason::Stalled => "looping",
+        TextOnlyReason::MaxSteps => "response limit reached",
     }
 }
 

@@ -1,24 +1,28 @@
-//! `onward status`: stuck plans, pending reviews and steps in progress.
+//! `onward status`, and `onward` without a command: plans that need a person, and work in progress.
 //!
-//! Reads all open plans, page by page, because stuck plans are at the end of the list, which is
-//! sorted by the last update.
+//! A plan appears once, under the word that `attention` decides. Reads all open plans, page by page,
+//! because stuck plans are at the end of the list, which is sorted by the last action.
+//! `status/page.rs` renders it.
 
-use std::fmt::Write;
+mod page;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clap::Args;
-use onward_core::{PlanStatus, StepStatus, Timestamp};
+use onward_core::attention::Word;
+use onward_core::{PlanId, PlanStatus, StepStatus, Timestamp};
 use onward_engine::list::{OpenReview, PlanQuery};
-use onward_engine::{Listed, PlanCount, Sheet, StepLine};
+use onward_engine::{AttentionCount, Listed, PlanCount, SessionLine, StepLine, session};
 use serde::Serialize;
 
-use super::database::Database;
-use super::plan::tone;
-use super::{Context, NO_PLANS};
+use super::database::{Database, exists};
+use super::step::is_stuck;
+use super::{Context, NO_PLANS, help};
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::status::{STUCK, plan_label};
-use crate::output::table::{Cell, Table};
-use crate::output::{Tone, format};
+use crate::output::format;
+use crate::wire::plan::OwnerView;
 use crate::wire::review::Review;
 use crate::wire::step::InProgress;
 
@@ -27,27 +31,43 @@ const PAGE_SIZE: u32 = 500;
 /// Steps per plan.
 const MAX_STEPS: u32 = 50;
 const MAX_REVIEWS: u32 = 50;
+/// The most recent sessions, of which those in trouble are printed.
+const MAX_SESSIONS: u32 = 100;
+const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Rows per section of `onward` without a command.
+const BRIEF_ROWS: usize = 4;
+/// Rows per section of `onward status`.
+const MAX_ROWS: usize = 50;
 
-/// Show stuck plans, pending reviews and steps in progress
+/// Show what needs you, what agents work on, and sessions in trouble
 #[derive(Args)]
 pub(crate) struct Status {}
 
 /// The current state of all open plans.
 pub(super) struct Overview {
     counts: Vec<PlanCount>,
-    /// Plans that are marked as stalled, or that have a step past its limit.
-    stalled: Vec<Sheet>,
-    in_progress: Vec<(Sheet, Vec<StepLine>)>,
+    words: Vec<AttentionCount>,
+    /// Open plans, sorted by their word, the longest in that state first.
+    plans: Vec<Listed>,
+    /// The steps in progress of each plan.
+    in_progress: BTreeMap<PlanId, Vec<StepLine>>,
     reviews: Vec<(OpenReview, String)>,
+    /// Sessions in trouble.
+    sessions: Vec<SessionLine>,
+    done_this_week: u64,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OverviewJson {
     plans: PlanCounts,
+    /// The number of plans per word.
+    attention: BTreeMap<&'static str, u64>,
+    needs_you: Vec<PlanItem>,
     stalled: Vec<StalledPlan>,
     reviews: Vec<Review>,
     in_progress: Vec<StepInProgress>,
+    sessions_in_trouble: Vec<SessionItem>,
 }
 
 /// The number of plans in each status.
@@ -60,6 +80,18 @@ struct PlanCounts {
     stalled: u64,
     completed: u64,
     failed: u64,
+}
+
+/// A plan that needs a person.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlanItem {
+    plan_id: String,
+    name: String,
+    attention: &'static str,
+    since: String,
+    owner: OwnerView,
+    stuck_steps: Vec<u32>,
 }
 
 #[derive(Serialize)]
@@ -80,60 +112,149 @@ struct StepInProgress {
     step: InProgress,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionItem {
+    session_id: String,
+    agent: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
+    status: &'static str,
+    since: String,
+}
+
+/// `onward` without a command: the status, or a welcome if there is no database yet.
+pub(super) async fn run_or_welcome(cx: &Context) -> Result {
+    if !exists(cx) && !cx.output.json {
+        cx.output.print(&welcome())?;
+        return Ok(Exit::Done);
+    }
+    let database = Database::open(cx).await?;
+    let overview = read(&database).await?;
+    let has_plans = overview.counts.iter().any(|counted| counted.plans > 0);
+    if cx.output.json {
+        cx.output.print(&json(&overview, database.now))?;
+    } else if has_plans {
+        cx.output
+            .print(&page::render(&overview, cx, &database, BRIEF_ROWS).await?)?;
+    } else {
+        cx.output.print(&welcome())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn welcome() -> String {
+    format!(
+        "{}\n\n\
+         Connect an agent:    onward install claude-code\n\
+         Try it first:        onward demo\n\
+         Open the dashboard:  onward serve --open\n\
+         All commands:        onward --help\n",
+        help::title()
+    )
+}
+
 pub(super) async fn run(cx: &Context) -> Result {
     let database = Database::open(cx).await?;
     let overview = read(&database).await?;
     if cx.output.json {
-        cx.output
-            .print_json(&OverviewJson::new(&overview, database.now))?;
+        cx.output.print(&json(&overview, database.now))?;
         return Ok(Exit::Done);
     }
-    cx.output.print(&render(&overview, cx, database.now))?;
+    cx.output.print(&render(&overview, cx, &database).await?)?;
     if overview.counts.is_empty() {
         cx.output.note(NO_PLANS);
     }
     Ok(Exit::Done)
 }
 
+pub(super) async fn render(
+    overview: &Overview,
+    cx: &Context,
+    database: &Database,
+) -> Result<String> {
+    page::render(overview, cx, database, MAX_ROWS).await
+}
+
 pub(super) async fn read(database: &Database) -> Result<Overview> {
-    let Database { engine, caller, .. } = database;
+    let Database {
+        engine,
+        caller,
+        now,
+    } = database;
     let mut overview = Overview {
         counts: engine.count_plans(caller).await?,
-        stalled: Vec::new(),
-        in_progress: Vec::new(),
+        words: engine.count_attention(caller).await?,
+        plans: read_plans(database, None).await?,
+        in_progress: BTreeMap::new(),
         reviews: Vec::new(),
+        sessions: engine.list_sessions(caller, MAX_SESSIONS).await?,
+        done_this_week: 0,
     };
+    for listed in &overview.plans {
+        let head = &listed.sheet.head;
+        if head.counts.in_progress > 0 {
+            let in_progress = Some(StepStatus::InProgress);
+            let steps = engine
+                .list_steps(caller, head.id, in_progress, 0, MAX_STEPS)
+                .await?;
+            overview.in_progress.insert(head.id, steps.steps);
+        }
+    }
+    let is_trouble = |line: &SessionLine| session::status(line, *now).0.is_trouble();
+    overview.sessions.retain(is_trouble);
+    for review in engine.open_reviews(caller, MAX_REVIEWS).await? {
+        let name = engine.sheet(caller, review.plan).await?.brief.name;
+        overview.reviews.push((review, name));
+    }
+    let recent = read_plans(database, Some(PlanStatus::Completed)).await?;
+    overview.done_this_week = u64::try_from(recent.len()).unwrap_or(u64::MAX);
+    Ok(overview)
+}
+
+/// All open plans, sorted by urgency; or the plans that reached a final status in the last week.
+async fn read_plans(database: &Database, ended: Option<PlanStatus>) -> Result<Vec<Listed>> {
+    let Database {
+        engine,
+        caller,
+        now,
+    } = database;
+    let mut plans: Vec<Listed> = Vec::new();
     let mut cursor = None;
     loop {
         let query = PlanQuery {
             limit: PAGE_SIZE,
             after: cursor,
+            status: ended,
             ..PlanQuery::default()
         };
         let page = engine.list_plans(caller, query).await?;
-        for Listed { sheet, stalled } in page.plans {
-            let head = &sheet.head;
-            if stalled || head.status() == PlanStatus::Stalled {
-                overview.stalled.push(sheet.clone());
-            }
-            if head.counts.in_progress > 0 {
-                let in_progress = Some(StepStatus::InProgress);
-                let steps = engine
-                    .list_steps(caller, head.id, in_progress, 0, MAX_STEPS)
-                    .await?;
-                overview.in_progress.push((sheet, steps.steps));
-            }
-        }
+        plans.extend(page.plans);
         cursor = page.next;
-        if cursor.is_none() {
+        // The list is sorted by the last action, so the rest is older.
+        let is_recent = |listed: &Listed| now.since(listed.sheet.acted_at) < WEEK;
+        if cursor.is_none() || (ended.is_some() && !plans.last().is_some_and(is_recent)) {
             break;
         }
     }
-    for review in engine.open_reviews(caller, MAX_REVIEWS).await? {
-        let name = engine.sheet(caller, review.plan).await?.brief.name;
-        overview.reviews.push((review, name));
+    if ended.is_some() {
+        plans.retain(|listed| now.since(listed.attention.since) < WEEK);
     }
-    Ok(overview)
+    plans.sort_by_key(|listed| (listed.attention.word, listed.attention.since));
+    Ok(plans)
+}
+
+impl Overview {
+    fn count(&self, word: Word) -> u64 {
+        let found = self.words.iter().find(|counted| counted.word == word);
+        found.map_or(0, |counted| counted.plans)
+    }
+
+    /// The steps of a plan that are past their limit.
+    fn stuck_steps(&self, plan: PlanId, now: Timestamp) -> Vec<&StepLine> {
+        let steps = self.in_progress.get(&plan).map_or(&[][..], Vec::as_slice);
+        steps.iter().filter(|line| is_stuck(line, now)).collect()
+    }
 }
 
 /// One line of JSON.
@@ -157,80 +278,6 @@ fn last_activity(line: &StepLine) -> Timestamp {
         .map_or(since, |progress| progress.max(since))
 }
 
-pub(super) fn render(overview: &Overview, cx: &Context, now: Timestamp) -> String {
-    let mut text = String::new();
-    let total: u64 = overview.counts.iter().map(|counted| counted.plans).sum();
-    let mut counts = format::count(total, "plan", "plans");
-    for status in PlanStatus::ALL {
-        let counted = overview
-            .counts
-            .iter()
-            .find(|counted| counted.status == status);
-        if let Some(PlanCount { plans, .. }) = counted.filter(|counted| counted.plans > 0) {
-            let label = cx.output.paint(tone(status), plan_label(status));
-            let _ = write!(counts, ", {plans} {label}");
-        }
-    }
-    let _ = writeln!(text, "{counts}");
-    if !overview.stalled.is_empty() {
-        let mut table = Table::new(&["", "", ""]);
-        for sheet in &overview.stalled {
-            let updated = format!("updated {}", format::ago(now, sheet.updated_at));
-            table.row([
-                format::short_id(sheet.head.id).into(),
-                Cell::toned(updated, Some(Tone::Bad)),
-                (&sheet.brief.name).into(),
-            ]);
-        }
-        let _ = write!(text, "\n{STUCK}\n{}", table.render(cx.output, "  "));
-    }
-    if !overview.reviews.is_empty() {
-        let mut table = Table::new(&["", "", "", ""]);
-        for (review, name) in &overview.reviews {
-            table.row([
-                format::short_id(review.plan).into(),
-                format!("step {}", review.order).into(),
-                format!("requested {}", format::ago(now, review.review.requested_at)).into(),
-                format!("{name}: {}", review.review.summary).into(),
-            ]);
-        }
-        let _ = write!(text, "\npending reviews\n{}", table.render(cx.output, "  "));
-    }
-    if !overview.in_progress.is_empty() {
-        let _ = write!(
-            text,
-            "\nin progress\n{}",
-            in_progress(overview, now).render(cx.output, "  ")
-        );
-    }
-    text
-}
-
-fn in_progress(overview: &Overview, now: Timestamp) -> Table {
-    let mut table = Table::new(&["", "", "", ""]);
-    for (sheet, lines) in &overview.in_progress {
-        for line in lines {
-            let stuck = line.stalls_at.is_some_and(|at| now > at);
-            let since = now.since(last_activity(line));
-            let (activity, tone) = if stuck {
-                let text = format!("no update for {}", format::duration(since));
-                (text, Some(Tone::Bad))
-            } else {
-                (format!("updated {}", format::elapsed(since)), None)
-            };
-            let title = line.title.as_deref();
-            let title = title.map_or(String::new(), |title| format!(": {title}"));
-            table.row([
-                format::short_id(sheet.head.id).into(),
-                format!("step {}", line.order).into(),
-                Cell::toned(activity, tone),
-                format!("{}{title}", sheet.brief.name).into(),
-            ]);
-        }
-    }
-    table
-}
-
 impl OverviewJson {
     fn new(overview: &Overview, now: Timestamp) -> Self {
         let number = |status| {
@@ -248,28 +295,77 @@ impl OverviewJson {
             completed: number(PlanStatus::Completed),
             failed: number(PlanStatus::Failed),
         };
-        let stalled = |sheet: &Sheet| StalledPlan {
-            plan_id: sheet.head.id.to_string(),
-            name: sheet.brief.name.clone(),
-            status: sheet.head.status().as_str(),
-            updated_at: sheet.updated_at.to_string(),
+        let item = |listed: &Listed| PlanItem {
+            plan_id: listed.sheet.head.id.to_string(),
+            name: listed.sheet.brief.name.clone(),
+            attention: listed.attention.word.as_str(),
+            since: listed.attention.since.to_string(),
+            owner: OwnerView::new(&listed.sheet.owner),
+            stuck_steps: overview
+                .stuck_steps(listed.sheet.head.id, now)
+                .iter()
+                .map(|line| line.order)
+                .collect(),
         };
-        let in_progress = overview.in_progress.iter().flat_map(|(sheet, lines)| {
-            lines.iter().map(move |line| StepInProgress {
-                plan_id: sheet.head.id.to_string(),
-                name: sheet.brief.name.clone(),
+        let stalled = |listed: &Listed| StalledPlan {
+            plan_id: listed.sheet.head.id.to_string(),
+            name: listed.sheet.brief.name.clone(),
+            status: listed.sheet.head.status().as_str(),
+            updated_at: listed.sheet.updated_at.to_string(),
+        };
+        let is_stalled =
+            |listed: &&Listed| listed.stalled || listed.sheet.head.status() == PlanStatus::Stalled;
+        let in_progress = overview.plans.iter().flat_map(|listed| {
+            let steps = overview.in_progress.get(&listed.sheet.head.id);
+            steps.into_iter().flatten().map(|line| StepInProgress {
+                plan_id: listed.sheet.head.id.to_string(),
+                name: listed.sheet.brief.name.clone(),
                 step: InProgress::from_line(line, last_activity(line), now),
             })
         });
+        let needs_person = |listed: &&Listed| listed.attention.word.needs_person();
         Self {
             plans,
-            stalled: overview.stalled.iter().map(stalled).collect(),
+            attention: Word::ALL
+                .iter()
+                .map(|word| (word.as_str(), overview.count(*word)))
+                .collect(),
+            needs_you: overview
+                .plans
+                .iter()
+                .filter(needs_person)
+                .map(item)
+                .collect(),
+            stalled: overview
+                .plans
+                .iter()
+                .filter(is_stalled)
+                .map(stalled)
+                .collect(),
             reviews: overview
                 .reviews
                 .iter()
                 .map(|(open, name)| Review::list_entry(open, name))
                 .collect(),
             in_progress: in_progress.collect(),
+            sessions_in_trouble: overview
+                .sessions
+                .iter()
+                .map(|line| SessionItem::new(line, now))
+                .collect(),
+        }
+    }
+}
+
+impl SessionItem {
+    fn new(line: &SessionLine, now: Timestamp) -> Self {
+        let (status, since) = session::status(line, now);
+        Self {
+            session_id: line.session.id.clone(),
+            agent: line.session.agent.clone(),
+            directory: line.session.directory.clone(),
+            status: status.as_str(),
+            since: since.to_string(),
         }
     }
 }

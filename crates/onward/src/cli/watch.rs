@@ -5,6 +5,7 @@
 //! (PostgreSQL) or as a new data version (SQLite). A step becomes stuck without a change, so the
 //! status is also read at an interval.
 
+mod actions;
 mod keys;
 mod screen;
 mod view;
@@ -36,8 +37,9 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Show the status live
 ///
-/// On a terminal: arrow keys select a plan, Enter shows its steps, Esc goes back, q quits. In a
-/// pipe, the status is printed after each change; with `--json`, one object per line.
+/// On a terminal: arrow keys select a plan, Enter shows its steps, `r` releases its stuck steps, `a`
+/// approves its review, `o` opens it in the browser, `/` filters, Esc goes back, `q` quits. In a pipe,
+/// the status is printed after each change; with `--json`, one object per line.
 #[derive(Args)]
 pub(crate) struct Watch {}
 
@@ -71,7 +73,7 @@ async fn print_changes(
                 let text = if cx.output.json {
                     status::json(&overview, database.now)
                 } else {
-                    format!("{}\n", status::render(&overview, cx, database.now))
+                    format!("{}\n", status::render(&overview, cx, &database).await?)
                 };
                 if !try_print(&text)? {
                     return Ok(Exit::Done);
@@ -121,6 +123,14 @@ async fn show_screen(
             Action::None => {}
             Action::Quit => return Ok(Exit::Done),
             Action::LoadSteps => {
+                view.steps = View::read_steps(database, state.opened).await?;
+                continue;
+            }
+            action @ (Action::Release(_) | Action::Approve(_) | Action::Browse(_)) => {
+                // A rejected action is reported on the screen, which stays open.
+                let done = actions::perform(&action, &view, database, cx).await;
+                state.message = Some(done.unwrap_or_else(|failure| failure.message));
+                view = View::read(database).await?;
                 view.steps = View::read_steps(database, state.opened).await?;
                 continue;
             }

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 
 use onward_core::Role;
 use onward_core::call::TimeoutRule;
+use onward_core::capture::Mode;
 use onward_core::finding;
 use onward_core::turn::{OnStall, OnTextLoop, Parts};
 use onward_engine::Sync;
@@ -86,6 +87,7 @@ const COUNT: Kind = Number(0, 100_000);
 const SECONDS: Kind = Number(1, 600);
 const MILLISECONDS: Kind = Number(1, u32::MAX);
 const ON_STALL: Kind = Choice(|| OnStall::ALL.map(OnStall::as_str).to_vec());
+const CAPTURE: Kind = Choice(|| Mode::ALL.map(Mode::as_str).to_vec());
 const ON_TEXT_LOOP: Kind = Choice(|| OnTextLoop::ALL.map(OnTextLoop::as_str).to_vec());
 const PART: Kind = Choice(|| Parts::SWITCHES.map(|(name, _)| name).to_vec());
 const PROGRESS_RULE: Kind = Choice(|| vec!["default", "plain"]);
@@ -112,9 +114,13 @@ tables! {
         tool_calls_days: u32 = key(Number(0, 36_500), Fixed("30"), User, "request log; 0: forever");
         sessions_days: Option<u32> = key(DAYS, Unset("forever"), User, "inactive agent sessions").example("90");
     }
+    Sessions("sessions.", "agent sessions that hooks report", None) {
+        keep_prompts: bool = key(Boolean, Fixed("true"), User,
+            "store the first 200 characters of the last prompt, without secrets");
+    }
     LoopControl("loop_control.", "detection of looping turns", None) {
         progress_stall_threshold: u32 = key(Number(1, 1_000), Fixed("8"), Project,
-            "steps in a row without progress that count as stuck");
+            "steps in a row without progress that count as a loop");
         progress_min_info_gain_length: usize = key(COUNT, Fixed("60"), Project,
             "shorter outputs are not new information");
         max_steps_per_turn: u32 = key(COUNT, Fixed("0"), Project,
@@ -125,10 +131,16 @@ tables! {
         progress_without: Vec<String> = key(List(&PART), Fixed(""), Project,
             "parts of the default rule to switch off");
         stall_wait_minutes: u32 = key(Number(1, 10_000), Fixed("30"), Project,
-            "waiting without a change that counts as stuck");
+            "minutes of waiting without a change that count as a loop");
         #[serde(deserialize_with = "from_str")]
         on_text_loop: OnTextLoop = key(ON_TEXT_LOOP, Fixed("warn"), Project,
             "reaction of the proxy to repeated text");
+    }
+    Capture("capture.", "agents' own task lists, copied into Onward plans; see docs/hooks.md", None) {
+        #[serde(deserialize_with = "from_str")]
+        plans: Mode = key(CAPTURE, Fixed("on"), Project,
+            "`on`: approved plans and task lists; `approved`: approved plans only");
+        min_tasks: u32 = key(Number(1, 100), Fixed("3"), Project, "shorter task lists are not captured");
     }
     Calls("calls.", "timeouts of tool calls; see docs/calls.md", None) {
         default_timeout_ms: u64 = key(MILLISECONDS, Fixed("120000"), Project,
@@ -140,9 +152,13 @@ tables! {
             "timeouts per tool, for one agent or all; a trailing `*` matches any suffix; 0: no timeout")
             .example("Bash=600000 kimi/mcp__*=60000");
     }
+    Watch("watch.", "plans that no agent works on", None) {
+        no_agent_after_minutes: u32 = key(Number(1, 525_600), Fixed("10"), Project,
+            "minutes without agent activity after which a plan with a ready step is shown as `no agent`");
+    }
     Reviews("reviews.", "reviews that agents request", None) {
         form_seconds: u32 = key(Number(0, 60), Fixed("60"), Project,
-            "how long a call waits for the answer to a review form; 0: no form");
+            "how long a call waits for the decision in a review form or on the review page; 0: neither");
     }
     Embeddings("embeddings.", "semantic search; without it, full-text search only", Some("embeddings.model")) {
         url: String = key(Endpoint("embeddings.api_key"), Unset("none"), User,
@@ -167,7 +183,7 @@ tables! {
         webhook: Option<String> = key(Webhook, Unset("none"), User, "receives the notifications").example("https://…");
         secret: Option<String> = key(Secret(32), Unset("none"), User, "signs the notifications").example("…");
         #[serde(deserialize_with = "list_from_str")]
-        kinds: Vec<finding::Kind> = key(List(&FINDING), Fixed("stall review failure"), Project, "findings to send");
+        kinds: Vec<finding::Kind> = key(List(&FINDING), Fixed("stall review failure no_agent"), Project, "kinds of notifications to send");
     }
     Serve("serve.", "`onward serve`; see docs/serve.md", None) {
         bind: SocketAddr = key(Bind, Fixed("127.0.0.1:7171"), User, "address to listen on; port 0 selects a free port");

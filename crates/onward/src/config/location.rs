@@ -5,8 +5,13 @@ use std::path::{Path, PathBuf};
 
 /// The project's file, in the project's directory or its nearest ancestor.
 pub(super) const PROJECT_FILE: &str = "onward.toml";
+/// The same file in a separate directory. It also marks the directory whose plans belong together
+/// (`project.rs`).
+const PROJECT_FILE_IN_FOLDER: &str = ".onward/config.toml";
 /// The user's file, relative to the user's configuration directory.
 const USER_FILE: &str = "onward/config.toml";
+/// The user's plan templates, relative to the user's configuration directory.
+const USER_PLANS: &str = "onward/plans";
 /// The default database, relative to the user's data directory.
 const DATABASE_FILE: &str = "onward/onward.db";
 
@@ -17,7 +22,9 @@ pub(super) fn project_file(directory: Option<&Path>) -> Option<PathBuf> {
         Some(directory) => directory.to_owned(),
         None => env::current_dir().ok()?,
     };
-    let mut paths = here.ancestors().map(|folder| folder.join(PROJECT_FILE));
+    let mut paths = here
+        .ancestors()
+        .flat_map(|folder| [PROJECT_FILE, PROJECT_FILE_IN_FOLDER].map(|name| folder.join(name)));
     paths.find(|path| path.is_file())
 }
 
@@ -25,6 +32,11 @@ pub(super) fn project_file(directory: Option<&Path>) -> Option<PathBuf> {
 pub(super) fn user_file() -> Option<PathBuf> {
     let path = directory("XDG_CONFIG_HOME", ".config")?.join(USER_FILE);
     path.is_file().then_some(path)
+}
+
+/// The directory of the user's plan templates.
+pub(crate) fn user_plans() -> Option<PathBuf> {
+    Some(directory("XDG_CONFIG_HOME", ".config")?.join(USER_PLANS))
 }
 
 /// The default database. `None` if the user has no data directory.
@@ -47,4 +59,14 @@ fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
+}
+
+/// A path for people: `~` for the user's home.
+pub(crate) fn display(path: &Path) -> String {
+    let below_home =
+        home().and_then(|home| Some(Path::new("~").join(path.strip_prefix(home).ok()?)));
+    below_home
+        .unwrap_or_else(|| path.to_owned())
+        .display()
+        .to_string()
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use onward_core::call::{CallTimeouts, agent};
+use onward_core::capture::CapturePolicy;
 use onward_core::turn::{self, Parts, Rule, TurnPolicy};
 use onward_engine::retention;
 
-use super::keys::{Calls, LoopControl, Notify, Retention};
+use super::keys::{Calls, Capture, LoopControl, Notify, Retention, Watch};
 use super::values::{ProgressRule, display_origin};
 
 impl Retention {
@@ -43,6 +44,22 @@ impl Calls {
             variables: agent::variables().filter_map(variable).collect(),
             ..self.timeouts()
         }
+    }
+}
+
+impl Capture {
+    pub(crate) fn policy(&self) -> CapturePolicy {
+        CapturePolicy {
+            mode: self.plans,
+            min_tasks: self.min_tasks,
+        }
+    }
+}
+
+impl Watch {
+    /// How long a plan with a ready step may be without agent activity.
+    pub(crate) fn no_agent_after(&self) -> Duration {
+        Duration::from_secs(60 * u64::from(self.no_agent_after_minutes))
     }
 }
 

@@ -64,11 +64,11 @@ All configuration keys. This page is generated from the table of keys in \
 `crates/onward/src/config/keys.rs`; regenerate it with \
 `ONWARD_BLESS=1 cargo test -p onward --bin onward reference`.
 
-- Precedence, highest first: flags, environment, the project's `onward.toml` (in the current \
+- Precedence, highest first: flags, environment, the project's `onward.toml` or `.onward/config.toml` (in the current \
 directory or the nearest ancestor), the user's `$XDG_CONFIG_HOME/onward/config.toml`, defaults. \
 `--config FILE` or `ONWARD_CONFIG` replaces both files.
 - The environment variable of a key is its path in capitals, with `__` between tables and name. \
-The older spelling with a single `_` is accepted with a warning. An empty variable counts as \
+A single `_` instead of `__` is accepted with a warning. An empty variable counts as \
 unset. Items of a list are separated by spaces.
 - `onward config` prints the effective values and their sources. It does not print secrets.
 - Unknown keys and invalid values are errors that name the file and the line.

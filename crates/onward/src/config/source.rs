@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
+use super::location;
 use crate::failure::Failure;
 
 /// The origin of a value.
@@ -44,6 +45,16 @@ impl fmt::Display for Source {
 }
 
 impl Source {
+    /// The source in a table.
+    pub(crate) fn short(&self) -> String {
+        match self {
+            Source::Flag { name } => (*name).to_owned(),
+            Source::Environment { name } => format!("${name}"),
+            Source::File { path, line } => format!("{}:{line}", location::display(path)),
+            Source::Default => "default".to_owned(),
+        }
+    }
+
     /// An error about a value from this source. `why` continues the sentence: "must be …".
     pub(super) fn invalid(&self, path: &str, why: impl fmt::Display) -> Failure {
         let (message, hint) = match self {

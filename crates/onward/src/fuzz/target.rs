@@ -19,6 +19,7 @@ use crate::config::{Config, Flags};
 use crate::hint::Interface;
 use crate::hooks::{Agent, Reply};
 use crate::mcp::stdio;
+use crate::plan_file::{self, PlanFile};
 use crate::tools::{self, Tool, ToolContext, ToolError, raw};
 use crate::transcript::repair::{self, RepairContext};
 use crate::transcript::{self, Format};
@@ -103,6 +104,7 @@ impl Database {
             extractor: None,
             is_local: true,
             quota: None,
+            closing: tokio::sync::watch::channel(false).1,
         };
         Self {
             _dir: dir,
@@ -532,5 +534,30 @@ fn proxied_requests() {
         let text = String::from_utf8_lossy(input);
         let apis = variants.select(&APIS).iter();
         apis.map(|api| proxy::read_request(*api, &text)).sum()
+    });
+}
+
+#[test]
+fn plan_files() {
+    let page = include_str!("../../../../docs/plans.md");
+    let example = page.split("````").nth(1).expect("the page has an example");
+    let example = example.trim_start_matches("markdown\n");
+    let json = r#"{"name":"n","researchQuestion":"q","steps":[{"stepType":"search","instructions":"i","dependsOn":[1]}]}"#;
+    fuzz("plan files", &texts(&[example, json]), |input, _| {
+        let file = PlanFile::parse(&String::from_utf8_lossy(input));
+        match file.map(|file| {
+            (
+                file.check().is_ok(),
+                plan_file::to_markdown(&file.arguments),
+            )
+        }) {
+            // A valid plan survives being written.
+            Ok((true, written)) => {
+                PlanFile::parse(&written).expect("the written file is valid");
+                written.len()
+            }
+            Ok((false, written)) => written.len(),
+            Err(invalid) => invalid.issues.len(),
+        }
     });
 }

@@ -5,7 +5,7 @@ use onward_core::command::StepRef;
 use onward_core::condition::Condition;
 use onward_core::id::{BranchId, StepId};
 use onward_core::plan::{IllegalPlanTransition, PlanCause};
-use onward_core::refusal::{BadDependency, NotRemovable};
+use onward_core::refusal::{BadDependency, NotRedoable, NotRemovable};
 use onward_core::role::{Forbidden, Permission, TenantPolicy};
 use onward_core::step::{IllegalStepTransition, StepCause};
 use onward_core::{Code, PlanStatus, Refusal, Role, StepStatus};
@@ -14,9 +14,10 @@ use onward_engine::Error;
 use super::{Interface, ToolSet, USE_CASES, render};
 use crate::{tools, web, wire};
 
-const INTERFACES: [Interface; 5] = [
+const INTERFACES: [Interface; 6] = [
     Interface::Mcp(ToolSet::All),
     Interface::Mcp(ToolSet::Core),
+    Interface::Mcp(ToolSet::Plan),
     Interface::Api,
     Interface::CommandLine,
     Interface::Page,
@@ -51,6 +52,9 @@ fn refusals() -> Vec<Refusal> {
         Refusal::StepNotRemovable(NotRemovable::NotPending(StepStatus::Completed)),
         Refusal::StepNotRemovable(NotRemovable::NeededByBranch(BranchId::from_u128(1))),
         Refusal::StepNotRemovable(NotRemovable::OnlyStep),
+        Refusal::StepNotRemovable(NotRemovable::Supersedes(StepId::from_u128(1))),
+        Refusal::StepNotRedoable(NotRedoable::NotEnded(StepStatus::Pending)),
+        Refusal::StepNotRedoable(NotRedoable::Superseded(StepId::from_u128(1))),
         Refusal::IncompleteStepList {
             missing: Vec::new(),
             unknown: Vec::new(),
@@ -91,7 +95,11 @@ fn hints() -> Vec<String> {
     errors.extend([
         Error::PlanNotFound("x".to_owned()),
         Error::StepNotFound { step, kept: None },
-        Error::Ambiguous("x".to_owned()),
+        Error::Ambiguous {
+            text: "x".to_owned(),
+            kind: "plans",
+            matches: Vec::new(),
+        },
         Error::Unauthorized("x"),
     ]);
     let kinds = [
@@ -157,6 +165,23 @@ fn every_hint_names_only_calls_that_its_caller_has() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn every_alias_calls_a_core_tool_and_has_a_new_name() {
+    for (alias, name) in super::ALIASES {
+        let tool = tools::find(name).expect("tool exists");
+        assert!(tool.in_core, "{name}");
+        assert!(tools::find(alias).is_none(), "{alias}");
+        assert_eq!(
+            ToolSet::Plan.resolve(ToolSet::Plan.name_of(tool.name)),
+            name
+        );
+    }
+    for tool in tools::all().iter().filter(|tool| tool.in_core) {
+        let name = ToolSet::Plan.name_of(tool.name);
+        assert!(!name.contains("research"), "{name}");
     }
 }
 

@@ -14,7 +14,9 @@ use onward_engine::session::{HookSource, ObservedCall};
 use onward_engine::tool_calls::Approval;
 use serde_json::{Value, json};
 
-use super::payload::{call, failed, hook_source, output, requested_call, text};
+use super::payload::{
+    call, failed, hook_source, output, requested_call, session_started, text, turn_ended,
+};
 use super::{Agent, Event, EventKind, Reply};
 
 /// Prefixes of error texts in results that have no error flag.
@@ -32,7 +34,7 @@ pub(super) fn parse(payload: &Value) -> Option<Event> {
     }
     let name = text(payload, "hook_event_name")?;
     let kind = match name.as_str() {
-        "SessionStart" => EventKind::SessionStarted,
+        "SessionStart" => session_started(payload),
         "UserPromptSubmit" if is_task_notification(payload) => EventKind::TaskMessage {
             ended: text(payload, "prompt")
                 .as_deref()
@@ -60,14 +62,20 @@ pub(super) fn parse(payload: &Value) -> Option<Event> {
             let error = text(payload, "error").unwrap_or_default();
             single(call(payload, Some(false), error))
         }
-        "Stop" | "SubagentStop" => EventKind::TurnEnded,
+        "Stop" => turn_ended(payload),
+        "SubagentStop" => EventKind::TurnEnded {
+            can_continue: false,
+        },
         "SessionEnd" => EventKind::SessionEnded,
         _ => return None,
     };
-    let source = HookSource {
+    let mut source = HookSource {
         turn: text(payload, "prompt_id"),
         ..hook_source(payload, Agent::ClaudeCode)
     };
+    if is_task_notification(payload) {
+        source.prompt = None;
+    }
     Some(Event { name, source, kind })
 }
 
@@ -106,6 +114,7 @@ pub(super) fn render(event: &Event, reply: &Reply) -> Option<String> {
             "hookSpecificOutput": { "hookEventName": event.name, "additionalContext": text },
         }),
         Reply::Warning(text) => json!({ "systemMessage": text }),
+        Reply::Continue { reason } => json!({ "decision": "block", "reason": reason }),
         Reply::Reject { reason } => denied(&event.name, reason),
         Reply::Stop { reason, to_user } => {
             let mut output = denied(&event.name, reason);

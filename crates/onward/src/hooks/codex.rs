@@ -9,13 +9,15 @@ use onward_engine::tool_calls::Approval;
 use serde_json::{Value, json};
 
 use super::claude_code::denied;
-use super::payload::{call, failed, hook_source, output, requested_call, text};
+use super::payload::{
+    call, failed, hook_source, output, requested_call, session_started, text, turn_ended,
+};
 use super::{Agent, Event, EventKind, Reply};
 
 pub(super) fn parse(payload: &Value) -> Option<Event> {
     let name = text(payload, "hook_event_name")?;
     let kind = match name.as_str() {
-        "SessionStart" => EventKind::SessionStarted,
+        "SessionStart" => session_started(payload),
         "UserPromptSubmit" | "SubagentStart" => EventKind::TurnStarted,
         "PreToolUse" => EventKind::BeforeToolCall {
             call: requested_call(payload, "tool_use_id"),
@@ -36,7 +38,10 @@ pub(super) fn parse(payload: &Value) -> Option<Event> {
                 is_batch: false,
             }
         }
-        "Stop" | "SubagentStop" => EventKind::TurnEnded,
+        "Stop" => turn_ended(payload),
+        "SubagentStop" => EventKind::TurnEnded {
+            can_continue: false,
+        },
         "SessionEnd" => EventKind::SessionEnded,
         _ => return None,
     };
@@ -60,6 +65,7 @@ pub(super) fn render(event: &Event, reply: &Reply) -> Option<String> {
             "hookSpecificOutput": { "hookEventName": event.name, "additionalContext": text },
         }),
         Reply::Warning(text) => json!({ "systemMessage": text }),
+        Reply::Continue { reason } => json!({ "decision": "block", "reason": reason }),
         Reply::Reject { reason } | Reply::Stop { reason, .. } => denied(&event.name, reason),
     };
     Some(output.to_string())

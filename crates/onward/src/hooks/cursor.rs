@@ -16,13 +16,13 @@ use onward_core::turn::OUTPUT_NOT_REPORTED;
 use onward_engine::session::{HookSource, ObservedCall};
 use serde_json::{Value, json};
 
-use super::payload::{call, output, requested_call, text};
+use super::payload::{call, output, requested_call, session_started, text, turn_ended};
 use super::{Agent, Event, EventKind, Reply};
 
 pub(super) fn parse(payload: &Value) -> Option<Event> {
     let name = text(payload, "hook_event_name")?;
     let kind = match name.as_str() {
-        "sessionStart" => EventKind::SessionStarted,
+        "sessionStart" => session_started(payload),
         "beforeSubmitPrompt" => EventKind::TurnStarted,
         "preToolUse" => EventKind::BeforeToolCall {
             call: requested_call(payload, "tool_use_id"),
@@ -40,7 +40,7 @@ pub(super) fn parse(payload: &Value) -> Option<Event> {
             let error = text(payload, "error_message").unwrap_or_default();
             single(call(payload, Some(false), error))
         }
-        "stop" => EventKind::TurnEnded,
+        "stop" => turn_ended(payload),
         "sessionEnd" => EventKind::SessionEnded,
         _ => return None,
     };
@@ -59,8 +59,9 @@ fn source(payload: &Value) -> HookSource {
         session: session.unwrap_or_default(),
         agent: Agent::Cursor.as_str().to_owned(),
         directory: text(payload, "cwd").or_else(|| root.map(str::to_owned)),
-        subagent: String::new(),
         turn: text(payload, "generation_id"),
+        prompt: text(payload, "prompt"),
+        ..HookSource::default()
     }
 }
 
@@ -103,6 +104,7 @@ pub(super) fn render(event: &Event, reply: &Reply) -> Option<String> {
     let output = match (reply, &event.kind) {
         (Reply::Nothing, EventKind::BeforeToolCall { .. }) => json!({}),
         (Reply::Context(text), _) => json!({ "additional_context": text }),
+        (Reply::Continue { reason }, _) => json!({ "followup_message": reason }),
         (Reply::Reject { reason }, _) => denied(reason, reason),
         (Reply::Stop { reason, to_user }, _) => denied(reason, &format!("{reason}\n\n{to_user}")),
         (Reply::Nothing | Reply::Warning(_) | Reply::DisableTools, _) => return None,

@@ -8,13 +8,15 @@
 
 use serde_json::{Value, json};
 
-use super::payload::{call, failed, hook_source, output, requested_call, text as field};
+use super::payload::{
+    call, failed, hook_source, output, requested_call, session_started, text as field, turn_ended,
+};
 use super::{Agent, Event, EventKind, Reply};
 
 pub(super) fn parse(payload: &Value) -> Option<Event> {
     let name = field(payload, "hook_event_name")?;
     let kind = match name.as_str() {
-        "SessionStart" => EventKind::SessionStarted,
+        "SessionStart" => session_started(payload),
         "BeforeAgent" => EventKind::TurnStarted,
         "BeforeToolSelection" => EventKind::BeforeModelRequest,
         // Calls have no ids.
@@ -37,7 +39,8 @@ pub(super) fn parse(payload: &Value) -> Option<Event> {
                 is_batch: false,
             }
         }
-        "AfterAgent" => EventKind::TurnEnded,
+        "PreCompress" => EventKind::Compacted,
+        "AfterAgent" => turn_ended(payload),
         "SessionEnd" => EventKind::SessionEnded,
         _ => return None,
     };
@@ -107,7 +110,9 @@ pub(super) fn render(event: &Event, reply: &Reply) -> Option<String> {
                 "toolConfig": { "mode": "NONE" },
             },
         }),
-        Reply::Reject { reason } => json!({ "decision": "deny", "reason": reason }),
+        Reply::Reject { reason } | Reply::Continue { reason } => {
+            json!({ "decision": "deny", "reason": reason })
+        }
         Reply::Stop { reason, to_user } => json!({
             "continue": false,
             "stopReason": to_user,

@@ -8,13 +8,13 @@ use onward_engine::session::ObservedCall;
 use onward_engine::tool_calls::Approval;
 use serde_json::{Value, json};
 
-use super::payload::{hook_source, output, requested_call, text};
+use super::payload::{hook_source, output, requested_call, session_started, text};
 use super::{Agent, Event, EventKind, Reply};
 
 pub(super) fn parse(payload: &Value) -> Option<Event> {
     let name = text(payload, "hook_event_name")?;
     let kind = match name.as_str() {
-        "SessionStart" => EventKind::SessionStarted,
+        "SessionStart" => session_started(payload),
         "UserPromptSubmit" => EventKind::TurnStarted,
         "PreToolUse" => EventKind::BeforeToolCall {
             call: requested_call(payload, "tool_call_id"),
@@ -33,7 +33,11 @@ pub(super) fn parse(payload: &Value) -> Option<Event> {
         },
         "PostToolUse" => result_of(payload, Some(true), payload.get("tool_output")),
         "PostToolUseFailure" => result_of(payload, Some(false), failure(payload)),
-        "Stop" | "StopFailure" | "Interrupt" => EventKind::TurnEnded,
+        "PostCompact" => EventKind::Compacted,
+        // The end of a subagent is reported as the agent's own, so it is not asked to continue.
+        "Stop" | "StopFailure" | "Interrupt" => EventKind::TurnEnded {
+            can_continue: false,
+        },
         "SessionEnd" => EventKind::SessionEnded,
         _ => return None,
     };
@@ -64,7 +68,7 @@ fn result_of(payload: &Value, ok: Option<bool>, result: Option<&Value>) -> Event
 pub(super) fn render(event: &Event, reply: &Reply) -> Option<String> {
     match (reply, &event.kind) {
         (Reply::Context(text), EventKind::TurnStarted) => Some(text.clone()),
-        (Reply::Reject { reason } | Reply::Stop { reason, .. }, _) => {
+        (Reply::Reject { reason } | Reply::Stop { reason, .. } | Reply::Continue { reason }, _) => {
             let output = json!({
                 "hookSpecificOutput": {
                     "permissionDecision": "deny",

@@ -11,13 +11,16 @@ use onward_engine::session::{HookSource, ObservedCall};
 use onward_engine::tool_calls::{Approval, CallRef};
 use serde_json::{Value, json};
 
-use super::payload::{failed, output, text};
+use super::payload::{failed, output, session_started, text, turn_ended};
 use super::{Agent, Event, EventKind, Reply};
 
 pub(super) fn parse(payload: &Value) -> Option<Event> {
     let name = text(payload, "hook")?;
     let kind = match name.as_str() {
-        "session.created" => EventKind::SessionStarted,
+        "session.created" => session_started(payload),
+        "session.compacted" => EventKind::SessionStarted {
+            cause: "compact".to_owned(),
+        },
         "chat.message" => EventKind::TurnStarted,
         "tool.execute.before" => EventKind::BeforeToolCall {
             call: requested_call(payload),
@@ -42,7 +45,7 @@ pub(super) fn parse(payload: &Value) -> Option<Event> {
             result_of(payload, ok, "output")
         }
         "message.part.updated" => result_of(payload, Some(false), "error"),
-        "session.idle" => EventKind::TurnEnded,
+        "session.idle" => turn_ended(payload),
         "session.deleted" => EventKind::SessionEnded,
         _ => return None,
     };
@@ -50,8 +53,9 @@ pub(super) fn parse(payload: &Value) -> Option<Event> {
         session: text(payload, "sessionID").unwrap_or_default(),
         agent: Agent::Opencode.as_str().to_owned(),
         directory: text(payload, "directory"),
-        subagent: String::new(),
-        turn: None,
+        parent: text(payload, "parentID"),
+        prompt: text(payload, "prompt"),
+        ..HookSource::default()
     };
     Some(Event { name, source, kind })
 }
@@ -87,7 +91,8 @@ fn exit_code(payload: &Value) -> Option<i64> {
 pub(super) fn render(_: &Event, reply: &Reply) -> Option<String> {
     let output = match reply {
         Reply::Nothing | Reply::DisableTools => return None,
-        Reply::Context(text) => json!({ "context": text }),
+        // An idle session cannot continue; its next prompt carries the text.
+        Reply::Context(text) | Reply::Continue { reason: text } => json!({ "context": text }),
         Reply::Warning(text) => json!({ "warn": text }),
         Reply::Reject { reason } => json!({ "refuse": reason }),
         Reply::Stop { reason, to_user } => {

@@ -7,7 +7,7 @@ use onward_engine::session::{HookSource, ObservedCall};
 use onward_engine::tool_calls::CallRef;
 use serde_json::Value;
 
-use super::Agent;
+use super::{Agent, EventKind};
 
 /// Onward's tools that refer to a plan.
 const PLAN_TOOLS: [&str; 10] = [
@@ -36,8 +36,40 @@ pub(super) fn hook_source(payload: &Value, agent: Agent) -> HookSource {
         agent: agent.as_str().to_owned(),
         directory: text(payload, "cwd"),
         subagent: text(payload, "agent_id").unwrap_or_default(),
-        turn: None,
+        prompt: prompt(payload),
+        answer: subagent_answer(payload),
+        ..HookSource::default()
     }
+}
+
+/// The prompt of a user. Kimi sends it in parts.
+fn prompt(payload: &Value) -> Option<String> {
+    let parts = payload.get("prompt")?;
+    let text = output(parts);
+    (parts.is_string() || parts.is_array())
+        .then_some(text)
+        .filter(|text| !text.is_empty())
+}
+
+/// The answer of a subagent that ends.
+fn subagent_answer(payload: &Value) -> Option<String> {
+    let event = text(payload, "hook_event_name")?;
+    let is_end = event == "SubagentStop";
+    text(payload, "last_assistant_message").filter(|_| is_end)
+}
+
+/// The end of a turn. An agent that already continues because of a hook is not asked again.
+pub(super) fn turn_ended(payload: &Value) -> EventKind {
+    let is_active = payload.get("stop_hook_active") == Some(&Value::Bool(true));
+    EventKind::TurnEnded {
+        can_continue: !is_active,
+    }
+}
+
+/// The start of a session, with its cause.
+pub(super) fn session_started(payload: &Value) -> EventKind {
+    let cause = text(payload, "source").unwrap_or_else(|| "startup".to_owned());
+    EventKind::SessionStarted { cause }
 }
 
 /// A call with its result, from the common field names.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toml_edit::Array;
 
 use super::json::{Entry, Syntax};
-use super::{ConfigFile, Content, Directories, Scope, toml};
+use super::{ConfigFile, Content, Directories, Scope, texts, toml};
 use crate::hooks::Agent;
 
 /// The name of the MCP server.
@@ -50,16 +50,17 @@ const CODEX: [&str; 9] = [
     "SubagentStop",
     "SessionEnd",
 ];
-const GEMINI: [&str; 7] = [
+const GEMINI: [&str; 8] = [
     "SessionStart",
     "BeforeAgent",
     "BeforeToolSelection",
     "BeforeTool",
     "AfterTool",
     "AfterAgent",
+    "PreCompress",
     "SessionEnd",
 ];
-const KIMI: [&str; 11] = [
+const KIMI: [&str; 12] = [
     "SessionStart",
     "UserPromptSubmit",
     "PreToolUse",
@@ -67,6 +68,7 @@ const KIMI: [&str; 11] = [
     "PermissionResult",
     "PostToolUse",
     "PostToolUseFailure",
+    "PostCompact",
     "Stop",
     "StopFailure",
     "Interrupt",
@@ -107,6 +109,14 @@ impl Program {
             path,
             database: None,
         })
+    }
+
+    /// The program in the search path.
+    pub(super) fn in_search_path() -> Self {
+        Self {
+            path: "onward".to_owned(),
+            database: None,
+        }
     }
 
     /// The program with a fixed database; `None` is the configured one.
@@ -183,6 +193,19 @@ fn is_our_element(element: &Value, suffix: &str) -> bool {
     }
 }
 
+/// The files of an agent: its configuration, and the skill with its commands.
+pub(super) fn files(
+    agent: Agent,
+    scope: Scope,
+    directories: &Directories,
+    program: &Program,
+) -> Vec<ConfigFile> {
+    let mut files = config_files(agent, scope, directories, program);
+    let folder = agent_folder(agent, scope, directories);
+    files.extend(texts::files(agent, scope, &folder));
+    files
+}
+
 /// The configuration files of an agent.
 pub(super) fn config_files(
     agent: Agent,
@@ -211,11 +234,7 @@ pub(super) fn config_files(
                 config_folder(Some("CLAUDE_CONFIG_DIR"), ".claude").join("settings.json");
             vec![
                 json_file(servers, vec![server(program)], Syntax::Strict),
-                json_file(
-                    settings,
-                    nested_hooks(agent, &CLAUDE_CODE, TIMEOUT, program),
-                    Syntax::Strict,
-                ),
+                json_file(settings, event_hooks(agent, program), Syntax::Strict),
             ]
         }
         Agent::Codex => {
@@ -227,14 +246,14 @@ pub(super) fn config_files(
                 },
                 json_file(
                     folder.join("hooks.json"),
-                    nested_hooks(agent, &CODEX, TIMEOUT, program),
+                    event_hooks(agent, program),
                     Syntax::Strict,
                 ),
             ]
         }
         Agent::Gemini => {
             let mut entries = vec![server(program)];
-            entries.extend(nested_hooks(agent, &GEMINI, TIMEOUT * 1_000, program));
+            entries.extend(event_hooks(agent, program));
             let settings = config_folder(None, ".gemini").join("settings.json");
             vec![json_file(settings, entries, Syntax::Comments)]
         }
@@ -269,6 +288,29 @@ pub(super) fn config_files(
     }
 }
 
+/// The folder with the configuration of an agent.
+pub(super) fn agent_folder(agent: Agent, scope: Scope, directories: &Directories) -> PathBuf {
+    let (variable, folder) = match (agent, scope) {
+        (Agent::ClaudeCode, _) => (Some("CLAUDE_CONFIG_DIR"), ".claude"),
+        (Agent::Codex, _) => (Some("CODEX_HOME"), ".codex"),
+        (Agent::Gemini, _) => (None, ".gemini"),
+        (Agent::Kimi, _) => (Some("KIMI_CODE_HOME"), ".kimi-code"),
+        (Agent::Cursor, _) => (None, ".cursor"),
+        (Agent::Opencode, Scope::User) => {
+            let home = folder_from_env("XDG_CONFIG_HOME");
+            let home = home.unwrap_or_else(|| directories.user.join(".config"));
+            return home.join("opencode");
+        }
+        (Agent::Opencode, Scope::Project) => (None, ".opencode"),
+    };
+    match scope {
+        Scope::User => variable
+            .and_then(folder_from_env)
+            .unwrap_or_else(|| directories.user.join(folder)),
+        Scope::Project => directories.project.join(folder),
+    }
+}
+
 /// A message to the user after the installation.
 pub(crate) fn post_install_note(agent: Agent, scope: Scope) -> Option<&'static str> {
     match (agent, scope) {
@@ -297,11 +339,24 @@ fn json_file(path: PathBuf, entries: Vec<Entry>, syntax: Syntax) -> ConfigFile {
     }
 }
 
-fn server(program: &Program) -> Entry {
+pub(super) fn server(program: &Program) -> Entry {
     Entry::Member {
         path: vec!["mcpServers"],
         name: SERVER,
         value: json!({ "command": program.path, "args": program.arguments(&["mcp"]) }),
+    }
+}
+
+/// The server in a plugin of Codex, with the same keys as in its configuration.
+pub(super) fn codex_server(program: &Program) -> Entry {
+    Entry::Member {
+        path: vec!["mcpServers"],
+        name: SERVER,
+        value: json!({
+            "command": program.path,
+            "args": program.arguments(&["mcp"]),
+            "env_vars": DATABASE_VARIABLES,
+        }),
     }
 }
 
@@ -317,16 +372,21 @@ fn toml_server(program: &Program) -> toml::Entry {
     }
 }
 
-fn nested_hooks(
-    agent: Agent,
-    events: &[&'static str],
-    timeout: i64,
-    program: &Program,
-) -> Vec<Entry> {
+/// The hooks of Claude Code, Codex and Gemini CLI, whose files have the same structure. The others
+/// have none.
+pub(super) fn event_hooks(agent: Agent, program: &Program) -> Vec<Entry> {
+    let events: &[&'static str] = match agent {
+        Agent::ClaudeCode => &CLAUDE_CODE,
+        Agent::Codex => &CODEX,
+        Agent::Gemini => &GEMINI,
+        Agent::Kimi | Agent::Cursor | Agent::Opencode => &[],
+    };
     let entry = |event: &&'static str| {
         let timeout = match (agent, *event) {
             (Agent::Codex, "SessionEnd") => CODEX_SESSION_END_TIMEOUT,
-            _ => timeout,
+            // In milliseconds.
+            (Agent::Gemini, _) => TIMEOUT * 1_000,
+            _ => TIMEOUT,
         };
         let hook = json!({ "type": "command", "command": program.hook(agent), "timeout": timeout });
         Entry::Element {

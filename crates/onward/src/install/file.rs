@@ -194,13 +194,28 @@ impl Change {
         }
         match &self.after {
             Some(text) => write(&self.path, text).map_err(failed)?,
-            None => fs::remove_file(&self.path).map_err(failed)?,
+            None => {
+                fs::remove_file(&self.path).map_err(failed)?;
+                remove_own_folder(&self.path);
+            }
         }
         if self.restored {
             // There is no backup if installing created the file.
             fs::remove_file(backup_path(&self.path)).ok();
         }
         Ok(())
+    }
+}
+
+/// Removes the folder of a deleted file if its name is Onward's and it is empty.
+fn remove_own_folder(path: &Path) {
+    let Some(folder) = path.parent() else {
+        return;
+    };
+    let name = folder.file_name().and_then(|name| name.to_str());
+    if name.is_some_and(|name| name.starts_with("onward")) {
+        // Fails if the folder contains files of the user.
+        fs::remove_dir(folder).ok();
     }
 }
 

@@ -55,6 +55,8 @@ export const Onward = async ({ client, directory }) => {
   const busy = new Set()
   // Sessions that this process has reported. A resumed session is not created again.
   const reported = new Set()
+  // The parent of each session of a subagent.
+  const parents = new Map()
 
   const addContext = (sessionID, text) => {
     if (!text) return
@@ -68,22 +70,35 @@ export const Onward = async ({ client, directory }) => {
     }
   }
 
-  const reportSession = async (sessionID) => {
+  // An event of a session, with the parent of a subagent.
+  const newEvent = (hook, sessionID, fields) => {
+    const parentID = parents.get(sessionID)
+    return { hook, sessionID, directory, ...(parentID && { parentID }), ...fields }
+  }
+
+  const reportSession = async (sessionID, parentID) => {
+    if (parentID) parents.set(sessionID, parentID)
     if (reported.has(sessionID)) return
     reported.add(sessionID)
-    const reply = await send({ hook: "session.created", sessionID, directory })
+    const reply = await send(newEvent("session.created", sessionID))
     addContext(sessionID, reply.context)
   }
 
   const events = {
     "session.created": async ({ sessionID, info }) => {
       const id = sessionID ?? info?.id
-      if (id) await reportSession(id)
+      if (id) await reportSession(id, info?.parentID)
+    },
+    "session.compacted": async ({ sessionID }) => {
+      if (!sessionID) return
+      const reply = await send(newEvent("session.compacted", sessionID))
+      addContext(sessionID, reply.context)
     },
     "session.idle": async ({ sessionID }) => {
       if (!sessionID) return
       busy.delete(sessionID)
-      await send({ hook: "session.idle", sessionID, directory })
+      const reply = await send(newEvent("session.idle", sessionID))
+      addContext(sessionID, reply.context)
     },
     "session.deleted": async ({ sessionID, info }) => {
       const id = sessionID ?? info?.id
@@ -93,6 +108,7 @@ export const Onward = async ({ client, directory }) => {
       pendingContext.delete(id)
       busy.delete(id)
       reported.delete(id)
+      parents.delete(id)
     },
     "permission.asked": async ({ id, sessionID, tool }) => {
       if (!sessionID || !tool?.callID) return
@@ -110,10 +126,9 @@ export const Onward = async ({ client, directory }) => {
       if (part?.type !== "tool" || part.state?.status !== "error") return
       const { sessionID, tool, callID, state } = part
       if (!busy.has(sessionID)) return
-      const reply = await send({
-        hook: "message.part.updated", sessionID, directory, tool, callID,
-        args: state.input, error: state.error,
-      })
+      const reply = await send(newEvent("message.part.updated", sessionID, {
+        tool, callID, args: state.input, error: state.error,
+      }))
       addContext(sessionID, reply.context)
       if (reply.warn) await showToast(reply.warn)
     },
@@ -126,18 +141,18 @@ export const Onward = async ({ client, directory }) => {
     "chat.message": async ({ sessionID }, output) => {
       busy.add(sessionID)
       await reportSession(sessionID)
-      await send({ hook: "chat.message", sessionID, directory })
-      const context = pendingContext.get(sessionID)
       const prompt = output?.parts?.findLast((part) => part.type === "text")
+      await send(newEvent("chat.message", sessionID, { prompt: prompt?.text }))
+      const context = pendingContext.get(sessionID)
       if (!context || !prompt) return
       pendingContext.delete(sessionID)
       prompt.text = `${prompt.text}\n\n${context}`
     },
     "tool.execute.before": async (input, output) => {
       const { tool, sessionID, callID } = input
-      const reply = await send({
-        hook: "tool.execute.before", sessionID, directory, tool, callID, args: output.args,
-      })
+      const reply = await send(
+        newEvent("tool.execute.before", sessionID, { tool, callID, args: output.args }),
+      )
       if (reply.stop) {
         await showToast(reply.stop)
         await client.session.abort({ path: { id: sessionID } }).catch(() => {})
@@ -148,10 +163,10 @@ export const Onward = async ({ client, directory }) => {
       const { tool, sessionID, callID, args } = input
       // Tools of MCP servers return an array of parts, all other tools return text.
       const parts = Array.isArray(output?.content) ? output.content : undefined
-      const reply = await send({
-        hook: "tool.execute.after", sessionID, directory, tool, callID, args,
-        output: parts ?? output?.output, isError: output?.isError, metadata: output?.metadata,
-      })
+      const reply = await send(newEvent("tool.execute.after", sessionID, {
+        tool, callID, args, output: parts ?? output?.output, isError: output?.isError,
+        metadata: output?.metadata,
+      }))
       if (reply.warn) await showToast(reply.warn)
       addContext(sessionID, reply.context)
       const context = pendingContext.get(sessionID)

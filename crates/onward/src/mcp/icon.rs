@@ -11,7 +11,7 @@ const SVG: &[u8] = include_bytes!("../../assets/onward.svg");
 static URI: LazyLock<String> =
     LazyLock::new(|| format!("data:image/svg+xml;base64,{}", STANDARD.encode(SVG)));
 
-pub(super) fn icons() -> Vec<Icon> {
+pub(crate) fn icons() -> Vec<Icon> {
     vec![
         Icon::new(URI.as_str())
             .with_mime_type("image/svg+xml")

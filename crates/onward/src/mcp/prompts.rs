@@ -2,16 +2,22 @@
 
 use onward_engine::{Caller, Engine};
 use rmcp::model::{
-    ErrorData, GetPromptRequestParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument,
-    PromptMessage, Role,
+    CacheScope, ErrorData, GetPromptRequestParams, GetPromptResult, ListPromptsResult, Prompt,
+    PromptArgument, PromptMessage, Role,
 };
 
-use super::protocol_error;
+use super::{CONSTANT_TTL_MS, Setup, icon, protocol_error};
+use crate::config::location;
+use crate::instructions;
 use crate::output::format;
+use crate::plan_template::{self, PROJECT_DIRECTORY, Scope, Template};
 
 const RUN: &str = "run_plan";
 const RESUME: &str = "resume_plan";
 const DESIGN: &str = "design_plan";
+const INSTRUCTIONS: &str = "plan_instructions";
+/// Maximum number of templates that the prompt names.
+const MAX_TEMPLATES: usize = 20;
 
 pub(super) fn list() -> ListPromptsResult {
     let plan = || {
@@ -23,7 +29,9 @@ pub(super) fn list() -> ListPromptsResult {
         .with_description("Question to answer, or goal to reach")
         .with_required(true);
     let prompt = |name, title, description, argument| {
-        Prompt::new(name, Some(description), Some(vec![argument])).with_title(title)
+        Prompt::new(name, Some(description), Some(vec![argument]))
+            .with_title(title)
+            .with_icons(icon::icons())
     };
     ListPromptsResult::with_all_items(vec![
         prompt(
@@ -44,11 +52,20 @@ pub(super) fn list() -> ListPromptsResult {
             "Turn a question or task into a multi-step plan and store it",
             question,
         ),
+        Prompt::new(
+            INSTRUCTIONS,
+            Some("When to use plans, the loop, resuming, reviews and rejected calls"),
+            None,
+        )
+        .with_title("Instructions for plans")
+        .with_icons(icon::icons()),
     ])
+    .with_ttl_ms(CONSTANT_TTL_MS)
+    .with_cache_scope(CacheScope::Public)
 }
 
 pub(super) async fn get(
-    engine: &Engine,
+    setup: &Setup,
     caller: &Caller,
     request: &GetPromptRequestParams,
 ) -> Result<GetPromptResult, ErrorData> {
@@ -59,16 +76,22 @@ pub(super) async fn get(
             .filter(|value| !value.is_empty())
             .ok_or_else(|| ErrorData::invalid_params(format!("`{name}` is required"), None))
     };
+    let engine = &setup.tool_context.engine;
     let text = match request.name.as_str() {
         RUN => run(&find_plan(engine, caller, argument("planId")?).await?),
         RESUME => resume(&find_plan(engine, caller, argument("planId")?).await?),
-        DESIGN => design(argument("question")?),
+        DESIGN => {
+            let templates = setup.directory.as_deref().map(plan_template::list);
+            design(argument("question")?, &templates.unwrap_or_default())
+        }
+        INSTRUCTIONS => instructions::text().to_owned(),
         other => {
             let other: String = other.chars().take(100).collect();
             let message = format!("unknown prompt `{other}`");
             return Err(ErrorData::invalid_params(message, None));
         }
     };
+    let text = setup.tool_set.rename(&text).into_owned();
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]))
 }
@@ -102,7 +125,7 @@ const LOOP: &str = "Follow the step's `instructions` completely before you conti
     `confidence`, and `claimNext: true`. Continue with the returned `nextStep`. When a step needs \
     my decision, call `request_user_review` and tell me. When your findings require different \
     steps, call `modify_plan`. At `plan_complete`, write the output according to its formatting \
-    notes and show it to me. At `plan_failed` or `awaiting_review`, stop and tell me why.";
+    notes, store it with `store_research_output` and show it to me. At `plan_failed` or `awaiting_review`, stop and tell me why.";
 
 fn run(Plan { id, name }: &Plan) -> String {
     format!(
@@ -120,8 +143,8 @@ fn resume(Plan { id, name }: &Plan) -> String {
     )
 }
 
-fn design(question: &str) -> String {
-    format!(
+fn design(question: &str, templates: &[Template]) -> String {
+    let mut text = format!(
         "Design a plan for the following and store it with `create_research_plan`:\n\n\
          {question}\n\n\
          Split the work into steps that one agent can complete in one session. Write \
@@ -130,5 +153,21 @@ fn design(question: &str) -> String {
          result of another. Add a `critique` step before the final `synthesize` step. If the next \
          steps depend on a result, add `branchingConditions`, such as `confidence < 0.5` with \
          `add_steps`. Show me the plan before you start it."
-    )
+    );
+    if !templates.is_empty() {
+        let names = templates.iter().take(MAX_TEMPLATES).map(|template| {
+            let place = match template.scope {
+                Scope::Project => format!("{PROJECT_DIRECTORY}/{}.md", template.name),
+                Scope::User => location::display(&template.path),
+            };
+            format!("`{}` ({})", template.name, format::sanitize_line(&place))
+        });
+        let names: Vec<String> = names.collect();
+        text.push_str(&format!(
+            "\n\nPlan templates exist: {}. If one fits, start from its steps. \
+             `onward plan template show NAME --json` prints its arguments.",
+            names.join(", ")
+        ));
+    }
+    text
 }

@@ -4,18 +4,19 @@
 //! A session id may contain any character, so it is percent-encoded in the URI. Two encodings of
 //! the same id name the same session.
 
-use onward_core::PlanId;
+use onward_core::{PlanId, Timestamp};
 use onward_engine::list::PlanQuery;
-use onward_engine::{Caller, Engine, Subject, TextId};
+use onward_engine::{Caller, Engine, Error, Subject, TextId};
 use percent_encoding::percent_decode_str;
 use rmcp::model::{
-    ErrorCode, ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult,
-    Resource, ResourceContents, ResourceTemplate,
+    Annotations, CacheScope, ErrorCode, ErrorData, ListResourceTemplatesResult,
+    ListResourcesResult, ReadResourceResult, Resource, ResourceContents, ResourceTemplate, Role,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::protocol_error;
+use super::{CONSTANT_TTL_MS, icon, protocol_error};
+use crate::instructions::{self, SKILL_DESCRIPTION, SKILL_NAME, SKILL_URI};
 use crate::markdown;
 use crate::output::format;
 use crate::wire::call::SessionHealth;
@@ -40,6 +41,9 @@ const MAX_PLANS: u32 = 100;
 /// Events and bytes of an audit trail; the API returns the rest in pages.
 const AUDIT_EVENTS: u32 = 10_000;
 const AUDIT_BYTES: u64 = 512 * 1024;
+/// Plans in the resource list that have a size: they are rendered to determine it.
+const MAX_SIZED_PLANS: usize = 20;
+const MAX_SIZED_BYTES: u64 = 64 * 1024;
 /// Bytes of a plan that is rendered as Markdown.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -47,6 +51,7 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 enum ResourceUri {
     Plans,
     Profile,
+    Skill,
     Plan(PlanId),
     Audit(PlanId),
     Session(String),
@@ -64,6 +69,7 @@ fn parse(uri: &str) -> Option<ResourceUri> {
     match uri {
         PLANS => Some(ResourceUri::Plans),
         PROFILE => Some(ResourceUri::Profile),
+        SKILL_URI => Some(ResourceUri::Skill),
         uri if uri.starts_with(ARTIFACT) || uri.starts_with(OUTPUT) => parse_text(uri),
         uri => match (uri.strip_prefix(PLAN), uri.strip_prefix(SESSION)) {
             (Some(plan), _) => match plan.strip_suffix(AUDIT) {
@@ -137,13 +143,13 @@ pub(super) fn is_valid(uri: &str) -> bool {
 
 /// Whether the change affects the content of the resource.
 pub(super) fn is_affected(uri: &str, changed: &Subject) -> bool {
-    use ResourceUri::{Audit, Plan, Plans, Profile, Session, Text};
+    use ResourceUri::{Audit, Plan, Plans, Profile, Session, Skill, Text};
     match (parse(uri), changed) {
         (Some(Plans), Subject::Plan(_))
         | (Some(Plans | Plan(_) | Audit(_) | Session(_)), Subject::All) => true,
         (Some(Plan(id) | Audit(id)), Subject::Plan(plan)) => id == *plan,
         (Some(Session(id)), Subject::Session(session)) => id == **session,
-        (Some(Profile), _)
+        (Some(Profile | Skill), _)
         // A stored text does not change.
         | (Some(Text(..)), _)
         | (Some(Plans | Plan(_) | Audit(_)), Subject::Session(_))
@@ -157,28 +163,101 @@ pub(super) async fn list(
     engine: &Engine,
     caller: &Caller,
 ) -> Result<ListResourcesResult, ErrorData> {
+    let page = engine.list_plans(caller, active()).await;
+    let page = page.map_err(protocol_error)?;
+    // The most recently changed plan is the first.
+    let changed_at = page.plans.first().map(|listed| listed.sheet.updated_at);
     let mut all = vec![
         Resource::new(PLANS, "plans")
             .with_title("Active plans")
             .with_description("Unfinished plans with status and progress, recently changed first")
-            .with_mime_type(JSON),
+            .with_mime_type(JSON)
+            .with_size(size(&json(&Plans::new(&page))?))
+            .with_annotations(annotations(1.0, changed_at)),
         Resource::new(PROFILE, "profile")
             .with_title("User profile")
             .with_description("Your user, tenant and role, and whether you may decide reviews")
-            .with_mime_type(JSON),
+            .with_mime_type(JSON)
+            .with_size(size(&json(&Profile::new(caller))?))
+            .with_annotations(annotations(0.1, None)),
+        Resource::new(SKILL_URI, SKILL_NAME)
+            .with_title("Skill for plans")
+            .with_description(SKILL_DESCRIPTION)
+            .with_mime_type(MARKDOWN)
+            .with_size(size(&instructions::skill()))
+            .with_annotations(annotations(0.1, None)),
     ];
-    let page = engine.list_plans(caller, active()).await;
-    let page = page.map_err(protocol_error)?;
-    all.extend(page.plans.iter().map(|listed| {
+    let ids = page.plans.iter().map(|listed| listed.sheet.head.id);
+    let sizes = plan_sizes(engine, caller, ids).await;
+    let sizes = sizes.into_iter().chain(std::iter::repeat(None));
+    all.extend(page.plans.iter().zip(sizes).map(|(listed, size)| {
         let sheet = &listed.sheet;
-        let name = format::sanitize_line(&sheet.brief.name);
-        Resource::new(format!("{PLAN}{}", sheet.head.id), name).with_mime_type(MARKDOWN)
+        let mut listed = plan(&sheet.head.id.to_string())
+            .with_title(format::sanitize_line(&sheet.brief.name))
+            .with_annotations(annotations(PLAN_PRIORITY, Some(sheet.updated_at)));
+        listed.size = size;
+        listed
     }));
+    let all = all
+        .into_iter()
+        .map(|resource| resource.with_icons(icon::icons()))
+        .collect();
     Ok(ListResourcesResult::with_all_items(all))
 }
 
+const PLAN_PRIORITY: f32 = 0.8;
+
+/// Annotations of a resource for users and agents. A larger priority is more important.
+fn annotations(priority: f32, changed_at: Option<Timestamp>) -> Annotations {
+    let audience = vec![Role::User, Role::Assistant];
+    let mut annotations = Annotations::default()
+        .with_audience(audience)
+        .with_priority(priority);
+    annotations.last_modified = changed_at.map(|at| at.to_string());
+    annotations
+}
+
+fn size(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
+}
+
+/// A plan.
+pub(super) fn plan(id: &str) -> Resource {
+    Resource::new(format!("{PLAN}{id}"), "plan")
+        .with_title("Plan")
+        .with_mime_type(MARKDOWN)
+        .with_annotations(annotations(PLAN_PRIORITY, None))
+}
+
+/// A stored artifact.
+pub(super) fn artifact(id: &str) -> Resource {
+    Resource::new(format!("{ARTIFACT}{id}"), "artifact")
+        .with_title("Artifact")
+        .with_mime_type(JSON)
+        .with_annotations(annotations(0.5, None))
+}
+
+/// An output of a plan.
+pub(super) fn output(id: &str) -> Resource {
+    Resource::new(format!("{OUTPUT}{id}"), "output")
+        .with_title("Plan output")
+        .with_mime_type(JSON)
+        .with_annotations(annotations(1.0, None))
+}
+
+/// The page on which a user decides a review. It is for users only.
+pub(super) fn review_page(url: &str) -> Resource {
+    let annotations = Annotations::default()
+        .with_audience(vec![Role::User])
+        .with_priority(1.0);
+    Resource::new(url, "review")
+        .with_title("Review")
+        .with_mime_type("text/html")
+        .with_annotations(annotations)
+}
+
 pub(super) fn templates() -> ListResourceTemplatesResult {
-    ListResourceTemplatesResult::with_all_items(vec![
+    let templates = vec![
         ResourceTemplate::new(format!("{PLAN}{{planId}}"), "plan")
             .with_title("Plan")
             .with_description("A plan with its steps and results, as Markdown")
@@ -205,7 +284,13 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
             .with_title("Session health")
             .with_description("The current turn, tool calls and plans of an agent session")
             .with_mime_type(JSON),
-    ])
+    ];
+    let templates = templates
+        .into_iter()
+        .map(|template| template.with_icons(icon::icons()));
+    ListResourceTemplatesResult::with_all_items(templates.collect())
+        .with_ttl_ms(CONSTANT_TTL_MS)
+        .with_cache_scope(CacheScope::Public)
 }
 
 pub(super) async fn check_exists(
@@ -214,7 +299,7 @@ pub(super) async fn check_exists(
     uri: &str,
 ) -> Result<(), ErrorData> {
     match parse_or_not_found(uri)? {
-        ResourceUri::Plans | ResourceUri::Profile => {}
+        ResourceUri::Plans | ResourceUri::Profile | ResourceUri::Skill => {}
         ResourceUri::Plan(plan) | ResourceUri::Audit(plan) => {
             let sheet = engine.sheet(caller, plan).await;
             sheet.map_err(protocol_error)?;
@@ -242,12 +327,10 @@ pub(super) async fn read(
             (json(&Plans::new(&page.map_err(protocol_error)?))?, JSON)
         }
         ResourceUri::Profile => (json(&Profile::new(caller))?, JSON),
+        ResourceUri::Skill => (instructions::skill(), MARKDOWN),
         ResourceUri::Plan(plan) => {
-            let whole = engine.full_plan_within(caller, plan, MAX_BYTES).await;
-            let plan = markdown::plan(&whole.map_err(protocol_error)?);
-            // The first line is the plan's title.
-            let (title, rest) = plan.split_once('\n').unwrap_or((&plan, ""));
-            (format!("{title}\n\n> {NOTICE}\n{rest}"), MARKDOWN)
+            let text = plan_text(engine, caller, plan, MAX_BYTES).await;
+            (text.map_err(protocol_error)?, MARKDOWN)
         }
         ResourceUri::Audit(plan) => (noted_json(&audit(engine, caller, plan).await?)?, JSON),
         ResourceUri::Text(id, Page { offset, max_chars }) => {
@@ -265,6 +348,32 @@ pub(super) async fn read(
     };
     let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
     Ok(ReadResourceResult::new(vec![contents]))
+}
+
+/// A plan as Markdown.
+async fn plan_text(
+    engine: &Engine,
+    caller: &Caller,
+    plan: PlanId,
+    max_bytes: u64,
+) -> Result<String, Error> {
+    let plan = markdown::plan(&engine.full_plan_within(caller, plan, max_bytes).await?);
+    // The first line is the plan's title.
+    let (title, rest) = plan.split_once('\n').unwrap_or((&plan, ""));
+    Ok(format!("{title}\n\n> {NOTICE}\n{rest}"))
+}
+
+/// The sizes of the first plans of a list. A large plan has none: it is not rendered for its size.
+async fn plan_sizes(
+    engine: &Engine,
+    caller: &Caller,
+    plans: impl Iterator<Item = PlanId>,
+) -> Vec<Option<u64>> {
+    let sizes = plans.take(MAX_SIZED_PLANS).map(|plan| async move {
+        let text = plan_text(engine, caller, plan, MAX_SIZED_BYTES).await;
+        text.ok().map(|text| size(&text))
+    });
+    futures_util::future::join_all(sizes).await
 }
 
 /// The audit trail up to the size of a resource.

@@ -17,11 +17,11 @@ use rmcp::service::RequestContext;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Setup, form, result, wait_for_shutdown};
+use super::{Setup, form, result};
 use crate::extraction::{Evaluation, Job, SYSTEM_PROMPT};
 use crate::model::completion::{MAX_TOKENS, Messages, join_text_parts};
 use crate::tools::extract_data::{self, Input};
-use crate::tools::{Call, Tool, ToolContext, ToolError};
+use crate::tools::{Call, Tool, ToolContext, ToolError, wait_for_shutdown};
 
 /// The key of the request in `inputRequests`.
 const INPUT_KEY: &str = "extraction";
@@ -201,7 +201,7 @@ async fn sample(
             parse_sampled(&serde_json::to_value(response.ok()?.ok()?).ok()?)
         }
         () = context.ct.cancelled() => None,
-        () = wait_for_shutdown(setup.closing.clone()) => None,
+        () = wait_for_shutdown(setup.tool_context.closing.clone()) => None,
     }
 }
 

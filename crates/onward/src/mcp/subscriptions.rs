@@ -18,7 +18,8 @@ use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
-use super::{Setup, resources, wait_for_shutdown};
+use super::{Setup, resources};
+use crate::tools::wait_for_shutdown;
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long before the stream a change is still reported, in milliseconds.
@@ -93,7 +94,7 @@ pub(super) async fn listen(setup: &Setup, caller: Caller, context: SubscriptionC
     tokio::select! {
         () = notify(ChangeStream::for_setup(setup, caller), &context) => {}
         () = context.cancelled() => {}
-        () = wait_for_shutdown(setup.closing.clone()) => {}
+        () = wait_for_shutdown(setup.tool_context.closing.clone()) => {}
     }
 }
 
@@ -138,7 +139,7 @@ pub(crate) struct ChangeStream {
 impl ChangeStream {
     fn for_setup(setup: &Setup, caller: Caller) -> Self {
         let engine = setup.tool_context.engine.clone();
-        Self::new(engine, caller, setup.closing.clone())
+        Self::new(engine, caller, setup.tool_context.closing.clone())
     }
 
     /// The changes in the caller's tenant from now on.

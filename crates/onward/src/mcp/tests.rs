@@ -169,11 +169,12 @@ async fn connect<C: ClientHandler>(
             extractor: None,
             is_local: true,
             quota: None,
+            closing,
         },
         tool_set: ToolSet::All,
         resolve_caller: Arc::new(move |_| caller.clone()),
         forms: Forms::new([7; 32], Duration::from_secs(60)),
-        closing,
+        directory: None,
     };
     let (client_end, server_end) = tokio::io::duplex(64 * 1024);
     // The task ends with the connection.

@@ -1,6 +1,6 @@
 //! The state of a tool call as a sentence, for the terminal and the dashboard.
 //!
-//! An interrupted call never reads like a success: its text begins with the state, then the cause.
+//! An interrupted call never reads like a success: its text begins with the interruption.
 
 use onward_core::Timestamp;
 use onward_core::call::{CallState, Cause, is_stale, stale_at};
@@ -26,11 +26,11 @@ pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> String {
                 _ if record.call.has_yielded(now) => format!("running, {age}, in the background"),
                 None => format!("running, {age} (no timeout)"),
                 Some(_) if is_stale(&times, now, POLICY) => {
-                    format!("running, {age} (timed out; will be marked as interrupted)")
+                    format!("running, {age} (timed out; will be marked as dead)")
                 }
                 Some(at) => {
                     let left = format::duration(at.since(now));
-                    format!("running, {age} (times out in {left} without activity)")
+                    format!("running, {age} (marked as dead in {left} if there is no output)")
                 }
             }
         }
@@ -39,7 +39,7 @@ pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> String {
             match end.interruption {
                 None => format!("{status} {}", format::ago(now, end.ended_at)),
                 Some(instead) => format!(
-                    "{status} late, {}; was marked as interrupted ({})",
+                    "{status} late, {}; was marked as dead ({})",
                     format::ago(now, end.ended_at),
                     describe_cause(instead.cause)
                 ),
@@ -51,20 +51,36 @@ pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> String {
         CallState::Cancelled { ended_at } => {
             format!("cancelled by the user {}", format::ago(now, ended_at))
         }
-        CallState::Interrupted(interruption) => format!(
-            "interrupted {}: {}",
-            format::ago(now, interruption.interrupted_at),
-            describe_cause(interruption.cause)
-        ),
+        CallState::Interrupted(interruption) => {
+            let ago = format::ago(now, interruption.interrupted_at);
+            match interruption.cause {
+                Cause::TimedOut => format!("timed out {ago}; may still be running"),
+                Cause::NotStarted => format!("interrupted {ago}: never started; safe to retry"),
+                Cause::OutcomeUnknown if died_before_approval(record) => {
+                    format!(
+                        "interrupted {ago} while waiting for approval; probably did not run, check"
+                    )
+                }
+                Cause::OutcomeUnknown => {
+                    format!("interrupted {ago} while running; may have taken effect")
+                }
+            }
+        }
     }
 }
 
-/// Why a call was interrupted.
-pub(crate) const fn describe_cause(cause: Cause) -> &'static str {
+/// Whether the last thing that happened to a call was a request for approval.
+fn died_before_approval(record: &CallRecord) -> bool {
+    let asked = record.asked_at;
+    asked.is_some_and(|asked| record.started_at.is_none_or(|started| started <= asked))
+}
+
+/// Why a call was interrupted, before its result arrived late.
+const fn describe_cause(cause: Cause) -> &'static str {
     match cause {
-        Cause::NotStarted => "never started; safe to retry",
-        Cause::OutcomeUnknown => "stopped while running; may have taken effect",
-        Cause::TimedOut => "no result in time; may still be running",
+        Cause::NotStarted => "never started",
+        Cause::OutcomeUnknown => "interrupted while running",
+        Cause::TimedOut => "no result in time",
     }
 }
 
@@ -127,14 +143,26 @@ mod tests {
             let is_success = record.status() == CallStatus::Completed;
             let success = CallStatus::Completed.as_str();
             assert_eq!(text.contains(success), is_success, "{text}");
-            if record.status() == CallStatus::Interrupted {
-                assert!(text.starts_with(record.status().as_str()), "{text}");
-            }
             texts.push(text);
         }
         texts.sort();
         texts.dedup();
         assert_eq!(texts.len(), 10, "the texts differ: {texts:?}");
+    }
+
+    #[test]
+    fn a_call_that_died_before_its_approval_probably_did_not_run() {
+        let moves = [
+            CallTransition::Start,
+            CallTransition::RequestApproval,
+            CallTransition::Interrupt(Cause::OutcomeUnknown),
+        ];
+        let mut asked = record(&moves);
+        asked.started_at = Some(at(0));
+        let running = describe(&asked, at(1));
+        asked.asked_at = Some(at(0));
+        let waiting = describe(&asked, at(1));
+        assert_ne!(running, waiting);
     }
 
     #[test]
@@ -146,7 +174,8 @@ mod tests {
             let moves = [CallTransition::Interrupt(Cause::NotStarted), last];
             let text = describe(&record(&moves), at(1));
             assert!(text.starts_with(status.as_str()), "{text}");
-            assert!(text.contains(describe_cause(Cause::NotStarted)), "{text}");
+            let cause = describe_cause(Cause::NotStarted);
+            assert!(text.contains(cause), "{text}");
         }
     }
 }

@@ -10,11 +10,15 @@ use onward_core::Timestamp;
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+/// Columns of a summary in a list, even in a pipe.
+pub(crate) const MAX_SUMMARY: usize = 120;
 /// Columns of a quoted name.
 const MAX_QUOTED: usize = 200;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
+const WEEK: u64 = 7 * DAY;
+const TEN_MINUTES: u64 = 10 * MINUTE;
 
 /// Whether a terminal or a text layout engine interprets the character.
 pub(crate) fn is_control(char: char) -> bool {
@@ -128,16 +132,31 @@ fn escape_controls(json: serde_json::Result<String>) -> String {
     safe
 }
 
-/// A duration in its largest units: "1 h 30 min".
+/// A duration in two units: "1 h 30 min", "1 d 22 h". From a week on in days, from ten minutes to
+/// an hour in minutes.
 pub(crate) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
+    let two = |(large, unit, size): (&str, &str, u64), part: u64| match seconds % size / part {
+        0 => format!("{} {large}", seconds / size),
+        rest => format!("{} {large} {rest} {unit}", seconds / size),
+    };
     match seconds {
         0 => format!("{} ms", duration.as_millis()),
         1..MINUTE => format!("{seconds} s"),
-        MINUTE..HOUR => format!("{} min", seconds / MINUTE),
-        HOUR..DAY if (seconds % HOUR) / MINUTE == 0 => format!("{} h", seconds / HOUR),
-        HOUR..DAY => format!("{} h {} min", seconds / HOUR, (seconds % HOUR) / MINUTE),
+        MINUTE..TEN_MINUTES => two(("min", "s", MINUTE), 1),
+        TEN_MINUTES..HOUR => format!("{} min", seconds / MINUTE),
+        HOUR..DAY => two(("h", "min", HOUR), MINUTE),
+        DAY..WEEK => two(("d", "h", DAY), HOUR),
         _ => format!("{} d", seconds / DAY),
+    }
+}
+
+/// The time since a state began, to the minute: "3 h 41 min".
+pub(crate) fn age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..MINUTE => "< 1 min".to_owned(),
+        _ => duration(Duration::from_secs(seconds / MINUTE * MINUTE)),
     }
 }
 
@@ -146,14 +165,12 @@ pub(crate) fn ago(now: Timestamp, then: Timestamp) -> String {
     elapsed(now.since(then))
 }
 
-/// An elapsed time in its largest unit: "5 min ago".
+/// An elapsed time to the minute: "5 min ago", "1 h 59 min ago".
 pub(crate) fn elapsed(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match seconds {
-        0..MINUTE => "just now".to_owned(),
-        MINUTE..HOUR => format!("{} min ago", seconds / MINUTE),
-        HOUR..DAY => format!("{} h ago", seconds / HOUR),
-        _ => format!("{} d ago", seconds / DAY),
+    if duration.as_secs() < MINUTE {
+        "just now".to_owned()
+    } else {
+        format!("{} ago", age(duration))
     }
 }
 
@@ -167,6 +184,38 @@ pub(crate) fn timestamp(at: Timestamp) -> String {
 /// A date in UTC.
 pub(crate) fn date(at: Timestamp) -> String {
     at.to_string().chars().take(10).collect()
+}
+
+/// Text as lines of at most this many columns, broken between words. Longer words are kept.
+pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && width(&line) + 1 + width(word) > columns {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// The name of a caller without the kind of its credential: `alice` instead of `user:alice`.
+pub(crate) fn person(actor: &str) -> String {
+    let name = ["user:", "token:", "operator:"]
+        .iter()
+        .find_map(|kind| actor.strip_prefix(kind));
+    sanitize_line(name.unwrap_or(actor))
+}
+
+/// The first four characters of an id, for `onward step` and `onward review`.
+pub(crate) fn brief_id(id: impl ToString) -> String {
+    id.to_string().chars().take(4).collect()
 }
 
 /// The first eight characters of an id.
@@ -214,13 +263,17 @@ mod tests {
     }
 
     #[test]
-    fn formats_durations_in_their_largest_units() {
+    fn formats_durations_in_two_units_up_to_a_week() {
         let seconds = |seconds| duration(Duration::from_secs(seconds));
         assert_eq!(seconds(59), "59 s");
         assert_eq!(seconds(60), "1 min");
+        assert_eq!(seconds(77), "1 min 17 s");
+        assert_eq!(seconds(1_830), "30 min");
         assert_eq!(seconds(3_600), "1 h");
         assert_eq!(seconds(5_430), "1 h 30 min");
-        assert_eq!(seconds(200_000), "2 d");
+        assert_eq!(seconds(86_400), "1 d");
+        assert_eq!(seconds(46 * 3_600), "1 d 22 h");
+        assert_eq!(seconds(8 * 86_400 + 7_200), "8 d");
         assert_eq!(duration(Duration::from_millis(5)), "5 ms");
     }
 
@@ -232,5 +285,15 @@ mod tests {
         let later = at.checked_add(Duration::from_secs(720)).unwrap();
         assert_eq!(ago(later, at), "12 min ago");
         assert_eq!(ago(at, later), "just now");
+        let later = at.checked_add(Duration::from_secs(7_199)).unwrap();
+        assert_eq!(ago(later, at), "1 h 59 min ago");
+        assert_eq!(age(Duration::from_secs(77)), "1 min");
+    }
+
+    #[test]
+    fn wraps_between_words() {
+        assert_eq!(wrapped("a bb  ccc\nd", 4), ["a bb", "ccc", "d"]);
+        assert_eq!(wrapped("abcdef g", 3), ["abcdef", "g"]);
+        assert!(wrapped(" \n", 3).is_empty());
     }
 }

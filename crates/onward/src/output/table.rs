@@ -1,16 +1,19 @@
-//! Tables with aligned columns. The last column takes the remaining width and is truncated to it.
+//! Tables with aligned columns that fit the terminal.
 //!
-//! Cells are sanitized. Colour is added after the widths are computed, so it does not affect them.
+//! If a table is wider than the terminal, its flexible columns are truncated; by default, the last
+//! one is flexible. In a pipe nothing is truncated, except cells with a maximum width. Cells are
+//! sanitized. Colour is added after the widths are computed, so it does not affect them.
 
 use super::{Output, Tone, format};
 
 /// The space between two columns.
 const GAP: &str = "  ";
-/// The minimum width of the last column.
-const MIN_LAST_COLUMN: usize = 16;
+/// The minimum width of a flexible column.
+const MIN_FLEXIBLE: usize = 10;
 
 pub(crate) struct Table {
     head: Vec<&'static str>,
+    flexible: Vec<usize>,
     rows: Vec<Vec<Cell>>,
 }
 
@@ -40,10 +43,18 @@ impl Cell {
     }
 
     pub(crate) fn toned(text: impl AsRef<str>, tone: Option<Tone>) -> Self {
-        Self {
-            tone,
-            ..Self::from(text)
-        }
+        Self::from(text).with_tone(tone)
+    }
+
+    pub(crate) fn with_tone(self, tone: Option<Tone>) -> Self {
+        Self { tone, ..self }
+    }
+
+    /// A text that is truncated even in a pipe, where a summary would fill the screen.
+    pub(crate) fn summary(text: impl AsRef<str>) -> Self {
+        let mut cell = Self::from(text);
+        cell.text = format::truncate(&cell.text, format::MAX_SUMMARY);
+        cell
     }
 }
 
@@ -52,8 +63,15 @@ impl Table {
     pub(crate) fn new(head: &[&'static str]) -> Self {
         Self {
             head: head.to_vec(),
+            flexible: vec![head.len().saturating_sub(1)],
             rows: Vec::new(),
         }
+    }
+
+    /// Truncates these columns instead of the last one.
+    pub(crate) fn with_flexible(mut self, columns: &[usize]) -> Self {
+        self.flexible = columns.to_vec();
+        self
     }
 
     pub(crate) fn row<const CELLS: usize>(&mut self, cells: [Cell; CELLS]) {
@@ -67,48 +85,68 @@ impl Table {
     /// The table as text, each line indented by a margin.
     pub(crate) fn render(mut self, output: Output, margin: &str) -> String {
         if self.head.iter().any(|name| !name.is_empty()) {
-            let head = self.head.iter().map(Cell::from).collect();
-            self.rows.insert(0, head);
+            let head = self.head.iter();
+            let head = head.map(|name| Cell::toned(name, Some(Tone::Heading)));
+            self.rows.insert(0, head.collect());
         }
-        let last = self.head.len().saturating_sub(1);
-        let widths: Vec<usize> = (0..last)
-            .map(|column| {
-                let cells = self.rows.iter().filter_map(|row| row.get(column));
-                cells
-                    .map(|cell| format::width(&cell.text))
-                    .max()
-                    .unwrap_or(0)
-            })
-            .collect();
-        let used = format::width(margin) + widths.iter().sum::<usize>() + last * GAP.len();
-        let last_width = output
-            .width()
-            .map(|all| all.saturating_sub(used).max(MIN_LAST_COLUMN));
+        let widths = self.widths(output.width(), format::width(margin));
         let mut text = String::new();
         for row in &self.rows {
             let mut line = margin.to_owned();
-            for (cell, width) in row.iter().zip(&widths) {
-                let padding = " ".repeat(width.saturating_sub(format::width(&cell.text)));
-                let text = output.paint(cell.tone, &cell.text);
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                if column > 0 {
+                    line.push_str(GAP);
+                }
+                let shown = format::truncate(&cell.text, *width);
+                let padding = " ".repeat(width.saturating_sub(format::width(&shown)));
+                let shown = match &*shown {
+                    "" => String::new(),
+                    shown => output.paint(cell.tone, shown),
+                };
                 let (first, second) = if cell.align_right {
-                    (padding, text)
+                    (padding, shown)
                 } else {
-                    (text, padding)
+                    (shown, padding)
                 };
                 line.push_str(&first);
                 line.push_str(&second);
-                line.push_str(GAP);
-            }
-            if let Some(cell) = row.get(last) {
-                let text = match last_width {
-                    Some(width) => format::truncate(&cell.text, width),
-                    None => cell.text.clone(),
-                };
-                line.push_str(&output.paint(cell.tone, &text));
             }
             text.push_str(line.trim_end());
             text.push('\n');
         }
         text
+    }
+
+    /// The width of each column. The widest flexible column is narrowed first.
+    fn widths(&self, available: Option<usize>, margin: usize) -> Vec<usize> {
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| format::width(&cell.text)).max()
+        };
+        let columns = self.head.len();
+        let mut widths: Vec<usize> = (0..columns)
+            .map(|column| width(column).unwrap_or(0))
+            .collect();
+        let gaps = columns.saturating_sub(1) * GAP.len();
+        let Some(available) = available else {
+            return widths;
+        };
+        let mut used = margin + gaps + widths.iter().sum::<usize>();
+        while used > available {
+            let flexible = self.flexible.iter().copied();
+            let widest = flexible
+                .filter(|column| {
+                    widths
+                        .get(*column)
+                        .is_some_and(|width| *width > MIN_FLEXIBLE)
+                })
+                .max_by_key(|column| widths[*column]);
+            let Some(widest) = widest else {
+                return widths;
+            };
+            widths[widest] -= 1;
+            used -= 1;
+        }
+        widths
     }
 }

@@ -273,9 +273,8 @@ impl Monitor {
         let source = HookSource {
             session: source.session.clone(),
             agent: AGENT_NAME.to_owned(),
-            directory: None,
             subagent,
-            turn: None,
+            ..HookSource::default()
         };
         Ok(Conversation::new(source, snapshot, self.control))
     }

@@ -1,16 +1,21 @@
 //! `create_research_plan`: creates a plan with its steps and branches in one transaction.
 
-use onward_core::command::CreatePlan;
+use onward_core::command::{CreatePlan, ForkPlan};
+use onward_core::plan::Origin;
 use onward_core::policy::{
     MAX_BRANCHES, MAX_NAME, MAX_QUESTION, MAX_REMARK, MAX_SESSION_ID, MAX_STEPS, OnStall,
 };
-use onward_engine::Caller;
+use onward_core::refusal::Issue;
+use onward_engine::{Caller, Engine};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
-use super::params::{self, Branch, MAX_KEY, MAX_THRESHOLD_MS, MIN_THRESHOLD_MS, Step};
-use super::{Hints, Spec, ToolContext, ToolError};
+use super::params::{self, Branch, MAX_KEY, MAX_THRESHOLD_MS, MIN_THRESHOLD_MS, NewIds, Step};
+use super::{Hints, LazySchema, Spec, ToolContext, ToolError, input, schema};
 use crate::wire::created::CreatedPlan;
+
+pub(crate) const NAME: &str = "create_research_plan";
 
 pub(super) struct CreateResearchPlan;
 
@@ -19,13 +24,13 @@ pub(super) struct CreateResearchPlan;
 pub(super) struct Input {
     /// Short title
     #[schemars(length(min = 1, max = MAX_NAME))]
-    name: String,
+    name: Option<String>,
     /// Question or goal
     #[schemars(length(min = 1, max = MAX_QUESTION))]
-    research_question: String,
+    research_question: Option<String>,
     /// Steps (tasks) in order
     #[schemars(length(min = 1, max = MAX_STEPS))]
-    steps: Vec<Step>,
+    steps: Option<Vec<Step>>,
     /// Evaluated in order after their step, at most 100 per step; the first true one applies
     #[schemars(length(max = MAX_BRANCHES))]
     branching_conditions: Option<Vec<Branch>>,
@@ -45,6 +50,11 @@ pub(super) struct Input {
     /// A retry with the same key returns the same plan
     #[schemars(length(min = 1, max = MAX_KEY))]
     idempotency_key: Option<String>,
+    /// Fork an ended plan, with its results before `fromStepOrder`. Needs no other fields
+    from_plan_id: Option<String>,
+    /// First step to do
+    #[schemars(range(min = 1, max = MAX_STEPS))]
+    from_step_order: Option<u32>,
 }
 
 /// mark (default): mark the plan as stalled and notify; requeue: new attempt; fail: fail the step;
@@ -69,12 +79,16 @@ impl From<Policy> for OnStall {
     }
 }
 
+/// Before the plan is created, its steps have no ids.
+const TARGET_ID: &str =
+    "/properties/branchingConditions/items/properties/actionParams/properties/targetStepId";
+
 impl Spec for CreateResearchPlan {
     type Input = Input;
     type Output = CreatedPlan;
 
-    const NAME: &'static str = "create_research_plan";
-    const TITLE: &'static str = "Create a plan";
+    const NAME: &'static str = NAME;
+    const TITLE: &'static str = "Create a plan (task list, todos)";
     const DESCRIPTION: &'static str = "Create a durable plan (task list, todo) for long work that any \
         session can resume. Then repeat `get_next_step` and `submit_step_result`.";
     const HINTS: Hints = Hints::ADDITIVE;
@@ -82,10 +96,25 @@ impl Spec for CreateResearchPlan {
     const UNLISTED_IN_CORE: &'static [&'static str] = &[
         "/properties/planDesignRationale",
         "/properties/steps/items/properties/stallThresholdMs",
+        "/properties/steps/items/properties/resultSchema",
+        "/properties/steps/items/properties/acceptanceCriteria",
+        "/properties/steps/items/properties/reviewRequired",
+        "/properties/steps/items/properties/reviewBy",
+        "/properties/fromPlanId",
+        "/properties/fromStepOrder",
     ];
-    // Before the plan is created, its steps have no ids.
-    const UNLISTED: &'static [&'static str] =
-        &["/properties/branchingConditions/items/properties/actionParams/properties/targetStepId"];
+    const REQUIRED_IN_CORE: &'static [&'static str] = &["name", "researchQuestion", "steps"];
+    const UNLISTED: &'static [&'static str] = &[
+        TARGET_ID,
+        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/title",
+        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/dependsOn",
+        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/stallThresholdMs",
+        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/maxAttempts",
+        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/resultSchema",
+        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/acceptanceCriteria",
+        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/reviewRequired",
+        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/reviewBy",
+    ];
     const REPEATED: &'static [&'static str] =
         &["/properties/branchingConditions/items/properties/actionParams/properties/steps"];
 
@@ -95,23 +124,140 @@ impl Spec for CreateResearchPlan {
         input: Input,
     ) -> Result<CreatedPlan, ToolError> {
         let engine = &context.engine;
+        if let Some(source) = &input.from_plan_id {
+            let source = params::plan_id(source)?;
+            let key = input.idempotency_key.clone();
+            let command = fork(engine, input)?;
+            let created = engine.fork_plan(caller, source, command, key);
+            return Ok(CreatedPlan::new(&created.await?));
+        }
+        let (command, key) = input.command(engine)?;
+        let created = engine.create_plan(caller, command, key);
+        Ok(CreatedPlan::new(&created.await?))
+    }
+}
+
+impl Input {
+    /// The command, and the idempotency key.
+    fn command(self, engine: &dyn NewIds) -> Result<(CreatePlan, Option<String>), ToolError> {
+        check_fields(&self)?;
         let mut branches = Vec::new();
-        for (index, branch) in input.branching_conditions.into_iter().flatten().enumerate() {
+        for (index, branch) in self.branching_conditions.into_iter().flatten().enumerate() {
             branches.push(branch.spec(&format!("branchingConditions[{index}]"), engine)?);
         }
         let command = CreatePlan {
             plan: engine.new_plan_id(),
-            name: input.name,
-            research_question: input.research_question,
-            steps: params::steps(input.steps, "steps", engine)?,
+            name: self.name.unwrap_or_default(),
+            research_question: self.research_question.unwrap_or_default(),
+            steps: params::steps(self.steps.unwrap_or_default(), "steps", engine)?,
             branches,
-            design_rationale: input.plan_design_rationale,
-            output_formatting_notes: input.output_formatting_notes,
-            stall_threshold: params::duration(input.stall_threshold_ms),
-            on_stall: input.on_stall.map(OnStall::from).unwrap_or_default(),
-            session: params::session_id(input.session_id),
+            design_rationale: self.plan_design_rationale,
+            output_formatting_notes: self.output_formatting_notes,
+            stall_threshold: params::duration(self.stall_threshold_ms),
+            on_stall: self.on_stall.map(OnStall::from).unwrap_or_default(),
+            session: params::session_id(self.session_id),
+            origin: Origin::Caller,
         };
-        let created = engine.create_plan(caller, command, input.idempotency_key);
-        Ok(CreatedPlan::new(&created.await?))
+        Ok((command, self.idempotency_key))
     }
+}
+
+/// Rejects a new plan without a required field.
+fn check_fields(input: &Input) -> Result<(), ToolError> {
+    let fields = [
+        ("name", input.name.is_some(), true),
+        ("researchQuestion", input.research_question.is_some(), true),
+        ("steps", input.steps.is_some(), true),
+        ("fromStepOrder", input.from_step_order.is_some(), false),
+    ];
+    let issues = fields.iter().filter_map(|(name, is_present, is_required)| {
+        let message = match (is_present, is_required) {
+            (false, true) => "is required unless `fromPlanId` is set",
+            (true, false) => "requires `fromPlanId`",
+            (true, true) | (false, false) => return None,
+        };
+        Some(issue(name, message))
+    });
+    from_issues(issues.collect())
+}
+
+/// The command that forks a plan.
+fn fork(engine: &Engine, input: Input) -> Result<ForkPlan, ToolError> {
+    let taken = [
+        ("steps", input.steps.is_some()),
+        ("branchingConditions", input.branching_conditions.is_some()),
+        (
+            "outputFormattingNotes",
+            input.output_formatting_notes.is_some(),
+        ),
+        ("stallThresholdMs", input.stall_threshold_ms.is_some()),
+        ("onStall", input.on_stall.is_some()),
+    ];
+    let taken = taken.iter().filter(|(_, is_present)| *is_present);
+    let mut issues: Vec<Issue> = taken
+        .map(|(name, _)| issue(name, "cannot be combined with `fromPlanId`"))
+        .collect();
+    if input.from_step_order.is_none() {
+        issues.push(issue("fromStepOrder", "is required with `fromPlanId`"));
+    }
+    from_issues(issues)?;
+    Ok(ForkPlan {
+        plan: engine.new_plan_id(),
+        from_order: input.from_step_order.unwrap_or_default(),
+        name: input.name,
+        research_question: input.research_question,
+        design_rationale: input.plan_design_rationale,
+        session: params::session_id(input.session_id),
+    })
+}
+
+fn issue(path: &str, message: &str) -> Issue {
+    Issue {
+        path: path.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+fn from_issues(issues: Vec<Issue>) -> Result<(), ToolError> {
+    if issues.is_empty() {
+        Ok(())
+    } else {
+        Err(ToolError::from_issues(issues))
+    }
+}
+
+/// The fields of a new plan: those of the tool without those that every tool has and those of a
+/// fork.
+static OWN_FIELDS: LazySchema = LazySchema::new(|| {
+    let mut schema = Value::Object(schema::own_schema::<Input>());
+    schema::remove(
+        &mut schema,
+        &[
+            "/properties/fromPlanId",
+            "/properties/fromStepOrder",
+            TARGET_ID,
+        ],
+    );
+    let mut schema = schema.as_object().cloned().unwrap_or_default();
+    let required = CreateResearchPlan::REQUIRED_IN_CORE;
+    schema.insert("required".to_owned(), required.into());
+    schema
+});
+
+/// The schema of a plan that a user writes.
+pub(crate) fn own_schema() -> &'static Map<String, Value> {
+    OWN_FIELDS.get()
+}
+
+/// The command of arguments that a user wrote, in a file or a form, and the idempotency key.
+pub(crate) fn command(
+    mut arguments: Value,
+    engine: &dyn NewIds,
+) -> Result<(CreatePlan, Option<String>), ToolError> {
+    let issues = input::validate(&mut arguments, OWN_FIELDS.get());
+    if !issues.is_empty() {
+        return Err(ToolError::from_issues(issues));
+    }
+    let input: Input = super::deserialize(&arguments, false)?;
+    input.command(engine)
 }

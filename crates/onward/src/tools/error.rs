@@ -4,7 +4,7 @@
 //! command line's errors are in `failure.rs`.
 
 use onward_core::id::ArtifactId;
-use onward_core::refusal::Issue;
+use onward_core::refusal::{Issue, NotRedoable};
 use onward_core::{Code, Refusal};
 use onward_engine::Error;
 use onward_engine::context::DEFAULT_CHARS;
@@ -154,6 +154,8 @@ fn refusal_details(refusal: &Refusal) -> Map<String, Value> {
         Refusal::StepNotInProgress(status) | Refusal::StepIsTerminal(status) => {
             json!({ "stepStatus": status.as_str() })
         }
+        Refusal::NotReviewer(by) => json!({ "reviewBy": by.as_str() }),
+        Refusal::ReviewNotPending(review) => json!({ "reviewId": review.to_string() }),
         Refusal::IllegalPlanTransition(illegal) => json!({ "planStatus": illegal.from.as_str() }),
         Refusal::PlanNotModifiable(status) | Refusal::PlanIsTerminal(status) => {
             json!({ "planStatus": status.as_str() })
@@ -194,6 +196,12 @@ fn refusal_details(refusal: &Refusal) -> Map<String, Value> {
             actual: asked,
             ..
         } => json!({ "limit": limit, "asked": asked }),
+        Refusal::StepNotRedoable(NotRedoable::NotEnded(status)) => {
+            json!({ "stepStatus": status.as_str() })
+        }
+        Refusal::StepNotRedoable(NotRedoable::Superseded(successor)) => {
+            json!({ "supersededBy": successor.to_string() })
+        }
         Refusal::InvalidDependency(_)
         | Refusal::IllegalSkillTransition(_)
         | Refusal::StepNotFound(_)

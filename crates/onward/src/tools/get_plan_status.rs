@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::params::{self, MAX_THRESHOLD_MS, MIN_THRESHOLD_MS};
 use super::{Hints, Spec, ToolContext, ToolError};
+use crate::hint::Interface;
 use crate::wire::plan::PlanStatusView;
 
 pub(super) struct GetPlanStatus;
@@ -25,7 +26,7 @@ impl Spec for GetPlanStatus {
     type Output = PlanStatusView;
 
     const NAME: &'static str = "get_plan_status";
-    const TITLE: &'static str = "Get plan status";
+    const TITLE: &'static str = "Get plan status and progress";
     const DESCRIPTION: &'static str =
         "Read a plan's progress, step counts, current step and stalled steps.";
     const HINTS: Hints = Hints::READ_ONLY;
@@ -40,6 +41,10 @@ impl Spec for GetPlanStatus {
         let plan = params::plan_id(&input.plan_id)?;
         let threshold = params::duration(input.threshold_ms);
         let status = context.engine.status(caller, plan, threshold).await?;
-        Ok(PlanStatusView::new(&status))
+        let view = PlanStatusView::new(&status);
+        Ok(match context.interface {
+            Interface::Mcp(_) => view.for_agents(),
+            Interface::Api | Interface::CommandLine | Interface::Page => view,
+        })
     }
 }

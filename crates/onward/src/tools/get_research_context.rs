@@ -34,7 +34,7 @@ pub(super) struct Input {
 }
 
 /// instructions (default), resultSummary, result, stepExecutionReport, outputFormattingNotes,
-/// review: the text to read
+/// review, evidence: the text to read
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum TextPart {
@@ -44,6 +44,7 @@ enum TextPart {
     StepExecutionReport,
     OutputFormattingNotes,
     Review,
+    Evidence,
 }
 
 impl From<TextPart> for Part {
@@ -55,6 +56,7 @@ impl From<TextPart> for Part {
             TextPart::StepExecutionReport => Part::Report,
             TextPart::OutputFormattingNotes => Part::FormattingNotes,
             TextPart::Review => Part::Review,
+            TextPart::Evidence => Part::Evidence,
         }
     }
 }
@@ -66,7 +68,7 @@ impl Spec for GetResearchContext {
     const NAME: &'static str = "get_research_context";
     const TITLE: &'static str = "Get the context to resume a plan";
     const DESCRIPTION: &'static str = "Read the context for resuming a plan of another session: \
-        results, artifacts, open review, interrupted steps. Then follow `next`.";
+        results, artifacts, open review, steps of other sessions. Then follow `next`.";
     const HINTS: Hints = Hints {
         read_only: false,
         idempotent: true,

@@ -34,7 +34,7 @@ impl Spec for GetStepContext {
     type Output = StepContext;
 
     const NAME: &'static str = "get_step_context";
-    const TITLE: &'static str = "Get step context";
+    const TITLE: &'static str = "Get the context of a step (task)";
     const DESCRIPTION: &'static str = "Read the context of a step: earlier results, stored \
         research, outputs and user feedback. Call it when the step's `instructions` build on \
         earlier steps.";

@@ -6,10 +6,13 @@
 
 use onward_core::refusal::Issue;
 use serde_json::{Map, Value};
+use similar::get_close_matches;
 
 const MAX_ISSUES: usize = 20;
 /// Characters of an unknown field name that an error repeats.
 const MAX_QUOTED: usize = 60;
+/// The similarity of a field that is suggested for an unknown one, at most 1.
+const SIMILARITY: f32 = 0.75;
 /// Fields whose limits the core checks, because it reports them with a more specific code.
 const CHECKED_BY_CORE: [&str; 5] = [
     "afterStepOrder",
@@ -181,7 +184,13 @@ fn unknown(name: &str, known: &Map<String, Value>) -> String {
         let known = simplified(known);
         known == wrong || (wrong.len() > 3 && (known.contains(&wrong) || wrong.contains(&known)))
     });
-    match meant {
+    let names: Vec<&str> = known.keys().map(String::as_str).collect();
+    let similar = || {
+        let short = (name.len() <= MAX_QUOTED).then_some(name)?;
+        let closest = get_close_matches(short, &names, 1, SIMILARITY);
+        closest.first().copied()
+    };
+    match meant.map(String::as_str).or_else(similar) {
         Some(meant) => format!("is not a known field; did you mean `{meant}`?"),
         None if known.is_empty() => "is not a known field; this object has no fields".to_owned(),
         None => {

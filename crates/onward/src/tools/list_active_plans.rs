@@ -41,7 +41,7 @@ impl Spec for ListActivePlans {
     type Output = Plans;
 
     const NAME: &'static str = "list_active_plans";
-    const TITLE: &'static str = "List plans";
+    const TITLE: &'static str = "List plans (task lists) to resume";
     const DESCRIPTION: &'static str = "List unfinished plans, most recently changed first, \
         to find the `planId` to resume.";
     const HINTS: Hints = Hints::READ_ONLY;
@@ -73,14 +73,14 @@ impl Spec for ListActivePlans {
 }
 
 fn format_cursor(cursor: &PlanCursor) -> String {
-    format!("{}.{}", cursor.updated_at.as_millis(), cursor.plan)
+    format!("{}.{}", cursor.acted_at.as_millis(), cursor.plan)
 }
 
 fn parse_cursor(cursor: &str) -> Result<PlanCursor, ToolError> {
     let parts = cursor.split_once('.');
     let parsed = parts.and_then(|(at, plan)| {
         Some(PlanCursor {
-            updated_at: Timestamp::from_millis(at.parse().ok()?),
+            acted_at: Timestamp::from_millis(at.parse().ok()?),
             plan: plan.parse().ok()?,
         })
     });

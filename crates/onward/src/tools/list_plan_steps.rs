@@ -67,7 +67,7 @@ impl Spec for ListPlanSteps {
     type Output = Steps;
 
     const NAME: &'static str = "list_plan_steps";
-    const TITLE: &'static str = "List plan steps";
+    const TITLE: &'static str = "List the steps (tasks) of a plan";
     const DESCRIPTION: &'static str = "List the steps (tasks) of a plan with their ids, orders, \
         statuses and result summaries. Call it before `modify_plan` to get the step ids.";
     const HINTS: Hints = Hints::READ_ONLY;

@@ -1,6 +1,6 @@
 //! `modify_plan`: changes a plan's steps or branches.
 //!
-//! Seven actions share one tool and its fields. A missing field and a field of another action are
+//! The actions share one tool and its fields. A missing field and a field of another action are
 //! both rejected by name. Every action accepts `reason`.
 
 use onward_core::command::{Modification, ModifyPlan as Command};
@@ -30,7 +30,7 @@ pub(super) struct Input {
     /// Insert `steps` after this order; 0: first; default: last
     #[schemars(range(min = 0, max = MAX_STEPS))]
     insert_after_order: Option<u32>,
-    /// Step to remove, update, fail or requeue
+    /// Step to change
     step_id: Option<String>,
     /// All step ids in the new order
     #[schemars(length(max = MAX_STEPS))]
@@ -38,9 +38,11 @@ pub(super) struct Input {
     /// New text
     #[schemars(length(min = 1, max = MAX_INSTRUCTIONS))]
     instructions: Option<String>,
-    /// fail_step: why
+    /// fail_step, redo_step: why
     #[schemars(length(max = MAX_REMARK))]
     reason: Option<String>,
+    /// redo_step: also redo the completed steps that depend on it
+    cascade: Option<bool>,
     /// Like an entry of `branchingConditions`
     branch: Option<Branch>,
     /// Why, for the audit trail
@@ -56,7 +58,7 @@ pub(super) struct Input {
 
 /// add_steps: insert `steps`; remove_step: remove a pending step; reorder_steps: sort by `stepIds`;
 /// update_step_instructions: set `instructions`; fail_step: fail a step, not the plan;
-/// requeue_step: new attempt; add_branch: add `branch`
+/// requeue_step: new attempt; add_branch: add `branch`; redo_step: repeat an ended step as a new step
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Action {
@@ -67,6 +69,7 @@ enum Action {
     FailStep,
     RequeueStep,
     AddBranch,
+    RedoStep,
 }
 
 impl Action {
@@ -79,6 +82,7 @@ impl Action {
             Action::FailStep => "fail_step",
             Action::RequeueStep => "requeue_step",
             Action::AddBranch => "add_branch",
+            Action::RedoStep => "redo_step",
         }
     }
 
@@ -90,6 +94,7 @@ impl Action {
             Action::ReorderSteps => (&["stepIds"], &[]),
             Action::UpdateStepInstructions => (&["stepId", "instructions"], &[]),
             Action::AddBranch => (&["branch"], &[]),
+            Action::RedoStep => (&["stepId", "reason"], &["cascade"]),
         }
     }
 }
@@ -99,8 +104,8 @@ impl Spec for ModifyPlan {
     type Output = ModifiedPlan;
 
     const NAME: &'static str = "modify_plan";
-    const TITLE: &'static str = "Modify a plan";
-    const DESCRIPTION: &'static str = "Change the steps (todos) or branches of an unfinished plan. \
+    const TITLE: &'static str = "Modify a plan: add, remove or reorder its steps (tasks)";
+    const DESCRIPTION: &'static str = "Change the steps (todos) or branches of a plan in progress. \
         Then call `get_next_step`.";
     const HINTS: Hints = Hints {
         read_only: false,
@@ -108,8 +113,24 @@ impl Spec for ModifyPlan {
         destructive: true,
     };
     const IN_CORE: bool = true;
-    const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/modificationRationale"];
-    const UNLISTED: &'static [&'static str] = &["/properties/sessionId", "/properties/claimToken"];
+    const UNLISTED_IN_CORE: &'static [&'static str] =
+        &["/properties/modificationRationale", "/properties/cascade"];
+    const UNLISTED: &'static [&'static str] = &[
+        "/properties/sessionId",
+        "/properties/claimToken",
+        "/properties/steps/items/properties/resultSchema",
+        "/properties/steps/items/properties/acceptanceCriteria",
+        "/properties/steps/items/properties/reviewRequired",
+        "/properties/steps/items/properties/reviewBy",
+        "/properties/branch/properties/actionParams/properties/steps/items/properties/title",
+        "/properties/branch/properties/actionParams/properties/steps/items/properties/dependsOn",
+        "/properties/branch/properties/actionParams/properties/steps/items/properties/stallThresholdMs",
+        "/properties/branch/properties/actionParams/properties/steps/items/properties/maxAttempts",
+        "/properties/branch/properties/actionParams/properties/steps/items/properties/resultSchema",
+        "/properties/branch/properties/actionParams/properties/steps/items/properties/acceptanceCriteria",
+        "/properties/branch/properties/actionParams/properties/steps/items/properties/reviewRequired",
+        "/properties/branch/properties/actionParams/properties/steps/items/properties/reviewBy",
+    ];
     const REPEATED: &'static [&'static str] = &["/properties/steps", "/properties/branch"];
 
     async fn run(
@@ -120,7 +141,7 @@ impl Spec for ModifyPlan {
         let (action, plan) = (input.action, params::plan_id(&input.plan_id)?);
         check_fields(&input)?;
         let mut rationale = input.modification_rationale.clone();
-        if !matches!(action, Action::FailStep) {
+        if !matches!(action, Action::FailStep | Action::RedoStep) {
             rationale = rationale.or_else(|| input.reason.clone());
         }
         let token = params::claim_token(input.claim_token.clone());
@@ -145,10 +166,15 @@ fn check_fields(input: &Input) -> Result<(), ToolError> {
         ("stepIds", input.step_ids.is_some()),
         ("instructions", input.instructions.is_some()),
         ("branch", input.branch.is_some()),
+        ("cascade", input.cascade.is_some()),
     ];
+    // Every action accepts `reason`.
+    let has_reason = input.reason.is_some();
+    let reason = ("reason", has_reason);
     let (required, optional) = input.action.fields();
     let action = input.action.as_str();
-    let issues = present.iter().filter_map(|(name, present)| {
+    let reason = required.contains(&"reason").then_some(&reason);
+    let issues = present.iter().chain(reason).filter_map(|(name, present)| {
         let is_required = required.contains(name);
         let message = match (*present, is_required, optional.contains(name)) {
             (false, true, _) => format!("is required for `{action}`"),
@@ -195,6 +221,12 @@ fn modification(input: Input, engine: &Engine) -> Result<Modification, ToolError
             reason: input.reason,
         },
         Action::RequeueStep => Modification::RequeueStep { step: step()? },
+        Action::RedoStep => Modification::RedoStep {
+            step: step()?,
+            reason: input.reason.unwrap_or_default(),
+            cascade: input.cascade.unwrap_or(false),
+            ids: Vec::new(),
+        },
         Action::AddBranch => {
             let branch = input.branch;
             let branch = branch

@@ -3,20 +3,22 @@
 //! A malformed id and an id that does not exist get the same error.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::command::{ActionSpec, BranchSpec, StepRef, StepSpec};
 use onward_core::condition::MAX_SOURCE_BYTES;
-use onward_core::id::{ArtifactId, ClaimToken, SessionId};
+use onward_core::id::{ArtifactId, BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::policy::{
-    MAX_INSTRUCTIONS, MAX_MAX_ATTEMPTS, MAX_REMARK, MAX_STEPS, MAX_THRESHOLD, MAX_TITLE,
-    MIN_THRESHOLD,
+    MAX_CRITERIA, MAX_CRITERION, MAX_INSTRUCTIONS, MAX_MAX_ATTEMPTS, MAX_REMARK, MAX_STEPS,
+    MAX_THRESHOLD, MAX_TITLE, MIN_THRESHOLD,
 };
+use onward_core::step::{Gates, ReviewBy as CoreReviewBy};
 use onward_core::{Code, PlanId, Refusal, StepId, StepType, Timestamp};
 use onward_engine::{Caller, Engine, Error};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{ToolContext, ToolError};
 
@@ -28,12 +30,33 @@ pub(super) const MAX_KEY: usize = 200;
 pub(super) const MIN_THRESHOLD_MS: u32 = MIN_THRESHOLD.subsec_millis();
 pub(super) const MAX_THRESHOLD_MS: u64 = MAX_THRESHOLD.as_secs() * 1_000;
 
+/// Generates the ids of new plans, steps and branches.
+pub(crate) trait NewIds {
+    fn new_plan_id(&self) -> PlanId;
+    fn new_step_id(&self) -> StepId;
+    fn new_branch_id(&self) -> BranchId;
+}
+
+impl NewIds for Engine {
+    fn new_plan_id(&self) -> PlanId {
+        Engine::new_plan_id(self)
+    }
+
+    fn new_step_id(&self) -> StepId {
+        Engine::new_step_id(self)
+    }
+
+    fn new_branch_id(&self) -> BranchId {
+        Engine::new_branch_id(self)
+    }
+}
+
 pub(crate) fn plan_id(id: &str) -> Result<PlanId, ToolError> {
     id.parse()
         .map_err(|_| Error::PlanNotFound(truncated(id)).into())
 }
 
-pub(super) fn step_id(id: &str) -> Result<StepId, ToolError> {
+pub(crate) fn step_id(id: &str) -> Result<StepId, ToolError> {
     id.parse().map_err(|_| step_not_found(id, None))
 }
 
@@ -94,6 +117,17 @@ pub(super) async fn store_rejected_input(
 /// The part of an id that an error message repeats.
 pub(super) fn truncated(id: &str) -> String {
     id.chars().take(MAX_QUOTED).collect()
+}
+
+pub(super) fn review_id(id: &str) -> Result<ReviewId, ToolError> {
+    id.parse().map_err(|_| {
+        let name = truncated(id);
+        Error::NotFound {
+            kind: "review",
+            name,
+        }
+        .into()
+    })
 }
 
 pub(super) fn artifact_id(id: &str) -> Result<ArtifactId, ToolError> {
@@ -205,6 +239,31 @@ pub(super) struct Step {
     /// Attempts before it fails; default 3
     #[schemars(range(min = 1, max = MAX_MAX_ATTEMPTS))]
     max_attempts: Option<u32>,
+    /// JSON Schema that `result` must match
+    result_schema: Option<Map<String, Value>>,
+    /// Sentences that the result's `evidence` must answer
+    #[schemars(length(max = MAX_CRITERIA), inner(length(min = 1, max = MAX_CRITERION)))]
+    acceptance_criteria: Option<Vec<String>>,
+    /// The result waits for a review
+    review_required: Option<bool>,
+    review_by: Option<ReviewBy>,
+}
+
+/// person (default): a user; other_session: a session that did not do the work
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ReviewBy {
+    Person,
+    OtherSession,
+}
+
+impl From<ReviewBy> for CoreReviewBy {
+    fn from(by: ReviewBy) -> Self {
+        match by {
+            ReviewBy::Person => CoreReviewBy::Person,
+            ReviewBy::OtherSession => CoreReviewBy::OtherSession,
+        }
+    }
 }
 
 /// A reference to a step, by order or by id.
@@ -227,7 +286,7 @@ impl JsonSchema for Dependency {
 
 impl Step {
     /// Converts to the engine's type. `path` is the position in the input.
-    fn spec(self, path: &str, engine: &Engine) -> Result<StepSpec, ToolError> {
+    fn spec(self, path: &str, engine: &dyn NewIds) -> Result<StepSpec, ToolError> {
         let (mut depends_on, mut depends_on_ids) = (Vec::new(), Vec::new());
         for (index, needed) in self.depends_on.into_iter().flatten().enumerate() {
             match needed {
@@ -238,6 +297,21 @@ impl Step {
                 }
             }
         }
+        let review_by = match (self.review_required.unwrap_or(false), self.review_by) {
+            (true, by) => Some(by.map_or(CoreReviewBy::default(), CoreReviewBy::from)),
+            (false, None) => None,
+            (false, Some(_)) => {
+                let message = "requires `reviewRequired: true`";
+                return Err(ToolError::invalid(format!("{path}.reviewBy"), message));
+            }
+        };
+        let gates = Gates {
+            result_schema: self
+                .result_schema
+                .map(|schema| Value::Object(schema).into()),
+            acceptance_criteria: self.acceptance_criteria.unwrap_or_default(),
+            review_by,
+        };
         Ok(StepSpec {
             id: engine.new_step_id(),
             step_type: self.step_type.into(),
@@ -247,6 +321,7 @@ impl Step {
             depends_on_ids,
             stall_threshold: duration(self.stall_threshold_ms),
             max_attempts: self.max_attempts,
+            gates: (!gates.is_empty()).then(|| Arc::new(gates)),
         })
     }
 }
@@ -254,7 +329,7 @@ impl Step {
 pub(super) fn steps(
     steps: Vec<Step>,
     path: &str,
-    engine: &Engine,
+    engine: &dyn NewIds,
 ) -> Result<Vec<StepSpec>, ToolError> {
     let steps = steps.into_iter().enumerate();
     let specs = steps.map(|(index, step)| step.spec(&format!("{path}[{index}]"), engine));
@@ -320,7 +395,7 @@ struct ActionParams {
 
 impl Branch {
     /// Converts to the engine's type. `path` is the position in the input.
-    pub(super) fn spec(self, path: &str, engine: &Engine) -> Result<BranchSpec, ToolError> {
+    pub(super) fn spec(self, path: &str, engine: &dyn NewIds) -> Result<BranchSpec, ToolError> {
         let path = format!("{path}.actionParams");
         let params = self.action_params.unwrap_or_default();
         let (by_order, by_id) = (params.target_step_order, params.target_step_id);

@@ -36,7 +36,7 @@ impl Spec for ReportStepProgress {
     type Output = ProgressReceipt;
 
     const NAME: &'static str = "report_step_progress";
-    const TITLE: &'static str = "Report step progress";
+    const TITLE: &'static str = "Report progress of a step (task)";
     const DESCRIPTION: &'static str = "Report that you are still working on a step. Call it at least once per \
         `stallThresholdMs`, or another session may take over the step.";
     const HINTS: Hints = Hints::ADDITIVE;

@@ -3,16 +3,20 @@
 //! The review is recorded first. If the client supports elicitation forms, `mcp/form.rs` then shows
 //! one, and [`ReviewOutcome::decided`](crate::wire::review::ReviewOutcome) is the response.
 
+use std::sync::Arc;
+
+use onward_core::id::TaskId;
 use onward_core::policy::{
     MAX_CLAIM_TOKEN, MAX_QUESTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_SUMMARY,
 };
+use onward_core::step::ReviewScope;
 use onward_engine::Caller;
 use onward_engine::step::ReviewRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Hints, Spec, ToolContext, ToolError, params};
+use super::{Hints, RunFuture, Spec, ToolContext, ToolError, params};
 use crate::wire::review::ReviewOutcome;
 
 pub(crate) const NAME: &str = "request_user_review";
@@ -30,6 +34,7 @@ pub(super) struct Input {
     /// Questions for the user
     #[schemars(length(max = MAX_QUESTIONS), inner(length(min = 1, max = MAX_REMARK)))]
     questions: Option<Vec<String>>,
+    scope: Option<Scope>,
     /// From `get_next_step`
     #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     claim_token: Option<String>,
@@ -38,17 +43,36 @@ pub(super) struct Input {
     session_id: Option<String>,
 }
 
+/// plan (default): the plan waits; step: only this step and those that depend on it wait
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Scope {
+    #[default]
+    Plan,
+    Step,
+}
+
+impl From<Scope> for ReviewScope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Plan => ReviewScope::Plan,
+            Scope::Step => ReviewScope::Step,
+        }
+    }
+}
+
 impl Spec for RequestUserReview {
     type Input = Input;
     type Output = ReviewOutcome;
 
     const NAME: &'static str = NAME;
-    const TITLE: &'static str = "Request user review";
+    const TITLE: &'static str = "Request a user review of a step";
     const DESCRIPTION: &'static str = "Pause a claimed step for user review. Tell the user, then \
         call `submit_user_decision`, or `get_next_step` if they decided elsewhere.";
     const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
     const UNLISTED: &'static [&'static str] = &["/properties/sessionId"];
+    const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/scope"];
     const STORES_REJECTED_INPUT: bool = true;
 
     async fn run(
@@ -56,19 +80,47 @@ impl Spec for RequestUserReview {
         caller: &Caller,
         input: Input,
     ) -> Result<ReviewOutcome, ToolError> {
-        let work = || json!({ "summary": input.summary, "questions": input.questions });
-        let step = params::step_id_or_store(context, caller, &input.step_id, work).await?;
-        let request = ReviewRequest {
-            step,
-            summary: input.summary,
-            questions: input.questions.unwrap_or_default(),
-            token: params::claim_token(input.claim_token),
-            session: params::session_id(input.session_id),
-        };
+        let request = request(context, caller, input).await?;
         let requested = context.engine.request_review(caller, request).await?;
         Ok(ReviewOutcome::pending(
             &requested,
             context.base_url.as_deref(),
         ))
     }
+}
+
+/// [`Spec::run`] that stores a task with the review.
+pub(crate) fn run_as_task(
+    context: ToolContext,
+    caller: Caller,
+    arguments: Arc<Value>,
+    task: TaskId,
+) -> RunFuture {
+    Box::pin(async move {
+        let input = super::deserialize(&arguments, false)?;
+        let request = request(&context, &caller, input).await?;
+        let requested = context
+            .engine
+            .request_review_as_task(&caller, request, NAME, task)
+            .await?;
+        let pending = ReviewOutcome::pending(&requested, context.base_url.as_deref());
+        serde_json::to_value(pending).map_err(|_| ToolError::internal(NAME))
+    })
+}
+
+async fn request(
+    context: &ToolContext,
+    caller: &Caller,
+    input: Input,
+) -> Result<ReviewRequest, ToolError> {
+    let work = || json!({ "summary": input.summary, "questions": input.questions });
+    let step = params::step_id_or_store(context, caller, &input.step_id, work).await?;
+    Ok(ReviewRequest {
+        step,
+        summary: input.summary,
+        questions: input.questions.unwrap_or_default(),
+        scope: input.scope.unwrap_or_default().into(),
+        token: params::claim_token(input.claim_token),
+        session: params::session_id(input.session_id),
+    })
 }

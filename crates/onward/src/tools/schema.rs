@@ -26,7 +26,8 @@ pub(super) fn input_schema<T: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
-fn own_schema<T: JsonSchema>() -> Map<String, Value> {
+/// The fields of the tool, without those that every tool has.
+pub(super) fn own_schema<T: JsonSchema>() -> Map<String, Value> {
     let mut schema = generate::<T>(SchemaSettings::draft2020_12());
     trim(&mut schema);
     // Only at the top level, to save tokens. Unknown fields are rejected at every level.
@@ -46,7 +47,7 @@ pub(super) fn listed_schema<S: Spec>() -> Map<String, Value> {
 }
 
 /// Removes the fields at these JSON pointers.
-fn remove(schema: &mut Value, pointers: &[&str]) {
+pub(super) fn remove(schema: &mut Value, pointers: &[&str]) {
     for pointer in pointers {
         if let Some((fields, name)) = pointer.rsplit_once('/')
             && let Some(Value::Object(fields)) = schema.pointer_mut(fields)
@@ -71,6 +72,9 @@ pub(super) fn core_schema<S: Spec>() -> Map<String, Value> {
         }
     }
     let mut schema = object(schema);
+    if !S::REQUIRED_IN_CORE.is_empty() {
+        schema.insert("required".to_owned(), S::REQUIRED_IN_CORE.into());
+    }
     schema.remove("additionalProperties");
     schema
 }

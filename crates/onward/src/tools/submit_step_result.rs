@@ -1,15 +1,21 @@
 //! `submit_step_result`: completes a step. A rejected result is stored as an artifact, and the
-//! error contains its id.
+//! error contains its id. A result that does not meet the gates of its step is rejected.
 
-use onward_core::policy::{MAX_CLAIM_TOKEN, MAX_REMARK, MAX_SESSION_ID, MAX_SUMMARY};
-use onward_core::step::StepResult;
+use std::borrow::Cow;
+
+use onward_core::policy::{
+    MAX_CLAIM_TOKEN, MAX_CRITERION, MAX_EVIDENCE, MAX_EVIDENCE_TEXT, MAX_REMARK, MAX_SESSION_ID,
+    MAX_SUMMARY,
+};
+use onward_core::step::{Evidence as CoreEvidence, EvidenceKind as CoreKind, StepResult};
 use onward_engine::Caller;
 use onward_engine::submit::Submission;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Hints, Spec, ToolContext, ToolError, params};
+use crate::wire::gates as wire;
 use crate::wire::submitted::SubmittedResult;
 
 pub(super) struct SubmitStepResult;
@@ -32,6 +38,9 @@ pub(super) struct Input {
     /// How to present it in the output
     #[schemars(length(max = MAX_REMARK))]
     output_formatting_notes: Option<String>,
+    /// At least one entry per `acceptanceCriteria`
+    #[schemars(length(max = MAX_EVIDENCE))]
+    evidence: Option<Vec<Evidence>>,
     /// From `get_next_step`
     #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     claim_token: Option<String>,
@@ -42,12 +51,81 @@ pub(super) struct Input {
     claim_next: Option<bool>,
 }
 
+// No doc comment: it would become a description of the array items in the schema.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Evidence {
+    /// Its text or number
+    criterion: Criterion,
+    kind: EvidenceKind,
+    /// What to check
+    #[schemars(length(min = 1, max = MAX_EVIDENCE_TEXT))]
+    value: String,
+    /// What it showed
+    #[schemars(length(min = 1, max = MAX_EVIDENCE_TEXT))]
+    outcome: String,
+}
+
+/// A criterion, by its text or its number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Criterion {
+    Number(u32),
+    Text(String),
+}
+
+impl JsonSchema for Criterion {
+    fn schema_name() -> Cow<'static, str> {
+        "Criterion".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": ["string", "integer"], "maxLength": MAX_CRITERION })
+    }
+}
+
+/// command: that ran; test: its name; commit: hash; pull_request: address; file: path; url: address;
+/// note: text
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum EvidenceKind {
+    Command,
+    Test,
+    Commit,
+    PullRequest,
+    File,
+    Url,
+    Note,
+}
+
+impl From<Evidence> for CoreEvidence {
+    fn from(evidence: Evidence) -> Self {
+        Self {
+            criterion: match evidence.criterion {
+                Criterion::Number(number) => number.to_string(),
+                Criterion::Text(text) => text,
+            },
+            kind: match evidence.kind {
+                EvidenceKind::Command => CoreKind::Command,
+                EvidenceKind::Test => CoreKind::Test,
+                EvidenceKind::Commit => CoreKind::Commit,
+                EvidenceKind::PullRequest => CoreKind::PullRequest,
+                EvidenceKind::File => CoreKind::File,
+                EvidenceKind::Url => CoreKind::Url,
+                EvidenceKind::Note => CoreKind::Note,
+            },
+            value: evidence.value,
+            outcome: evidence.outcome,
+        }
+    }
+}
+
 impl Spec for SubmitStepResult {
     type Input = Input;
     type Output = SubmittedResult;
 
     const NAME: &'static str = "submit_step_result";
-    const TITLE: &'static str = "Submit a step result";
+    const TITLE: &'static str = "Submit the result of a step (task, todo)";
     const DESCRIPTION: &'static str =
         "Complete a claimed step (task) with its result. Then follow `next`.";
     const HINTS: Hints = Hints {
@@ -56,7 +134,11 @@ impl Spec for SubmitStepResult {
         destructive: false,
     };
     const IN_CORE: bool = true;
-    const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/stepExecutionReport"];
+    const UNLISTED_IN_CORE: &'static [&'static str] = &[
+        "/properties/stepExecutionReport",
+        "/properties/outputFormattingNotes",
+        "/properties/evidence",
+    ];
     const UNLISTED: &'static [&'static str] = &["/properties/sessionId"];
     const STORES_REJECTED_INPUT: bool = true;
 
@@ -73,6 +155,9 @@ impl Spec for SubmitStepResult {
                 .step_execution_report
                 .map(|report| Value::Object(report).into()),
             formatting_notes: input.output_formatting_notes,
+            evidence: (input.evidence.into_iter().flatten())
+                .map(CoreEvidence::from)
+                .collect(),
         };
         let work = || {
             json!({
@@ -81,6 +166,7 @@ impl Spec for SubmitStepResult {
                 "confidence": result.confidence,
                 "stepExecutionReport": result.report,
                 "outputFormattingNotes": result.formatting_notes,
+                "evidence": wire::Evidence::list(&result.evidence),
             })
         };
         let step = params::step_id_or_store(context, caller, &input.step_id, work).await?;

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Hints, Spec, ToolContext, ToolError, params};
+use crate::hint::Interface;
 use crate::wire::review;
 
 pub(super) struct SubmitUserDecision;
@@ -17,8 +18,10 @@ pub(super) struct SubmitUserDecision;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// Step id
-    step_id: String,
+    /// Step id, unless `reviewId` is given
+    step_id: Option<String>,
+    /// Decides this review only
+    review_id: Option<String>,
     decision: Decision,
     /// The user's comment; required for modify
     #[schemars(length(max = MAX_REMARK))]
@@ -26,7 +29,7 @@ pub(super) struct Input {
     /// From `get_next_step`
     #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     claim_token: Option<String>,
-    /// Session id, for the audit trail
+    /// Session id, for a review by another session
     #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: Option<String>,
 }
@@ -60,7 +63,8 @@ impl Spec for SubmitUserDecision {
     const NAME: &'static str = "submit_user_decision";
     const TITLE: &'static str = "Submit the user's review decision";
     const DESCRIPTION: &'static str = "Submit the user's decision, never your own, on a step under \
-        review. Then call `get_next_step`.";
+        review. With `reviewBy: other_session`, decide yourself in another session. Then call \
+        `get_next_step`.";
     const HINTS: Hints = Hints {
         read_only: false,
         // The same decision can be made again on a later review of the step.
@@ -68,16 +72,30 @@ impl Spec for SubmitUserDecision {
         destructive: true,
     };
     const IN_CORE: bool = true;
-    const UNLISTED: &'static [&'static str] = &["/properties/sessionId", "/properties/claimToken"];
+    const UNLISTED: &'static [&'static str] = &["/properties/claimToken"];
+    const UNLISTED_IN_CORE: &'static [&'static str] =
+        &["/properties/reviewId", "/properties/sessionId"];
 
     async fn run(
         context: &ToolContext,
         caller: &Caller,
         input: Input,
     ) -> Result<review::DecisionOutcome, ToolError> {
-        let step = params::step_id(&input.step_id)?;
+        let review = input.review_id.as_deref().map(params::review_id);
+        let review = review.transpose()?;
+        let step = match (&input.step_id, review) {
+            (Some(step), _) => params::step_id(step)?,
+            (None, Some(review)) => context.engine.step_of_review(caller, review).await?,
+            (None, None) => {
+                let message = "is required unless `reviewId` is given";
+                return Err(ToolError::invalid("stepId", message));
+            }
+        };
         let review = ReviewDecision {
             step,
+            review,
+            // An MCP client is an agent, also if it passes on a user's decision.
+            is_by_agent: matches!(context.interface, Interface::Mcp(_)),
             decision: input.decision.into(),
             feedback: input.feedback,
             token: params::claim_token(input.claim_token),
@@ -109,4 +127,46 @@ async fn with_review_page(
         error.hint = format!("ask the user to decide the review: open {url}");
     }
     error
+}
+
+/// A question of a review with its number, as in the feedback.
+pub(crate) fn question_line(index: usize, question: &str) -> String {
+    format!("{}. {question}", index + 1)
+}
+
+/// The feedback of a review form: the answers, each after its question, and then the comment. The
+/// script of the app does the same.
+pub(crate) fn feedback_with_answers(
+    questions: &[String],
+    answers: &[String],
+    comment: Option<&str>,
+) -> Option<String> {
+    let pairs = questions.iter().zip(answers).enumerate();
+    let answered = pairs.filter(|(_, (_, answer))| !answer.is_empty());
+    let parts = answered
+        .map(|(index, (question, answer))| format!("{}\n{answer}", question_line(index, question)));
+    let parts: Vec<String> = parts.chain(comment.map(str::to_owned)).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feedback_contains_each_answer_after_its_question() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let questions: Vec<String> = texts(&["Red?", "Blue?"]);
+        let none: Vec<String> = texts(&["", ""]);
+        let second: Vec<String> = texts(&["", "Yes, both."]);
+        assert_eq!(feedback_with_answers(&questions, &none, None), None);
+        assert_eq!(
+            feedback_with_answers(&questions, &none, Some("ok")).as_deref(),
+            Some("ok")
+        );
+        assert_eq!(
+            feedback_with_answers(&questions, &second, Some("ok")).as_deref(),
+            Some("2. Blue?\nYes, both.\n\nok")
+        );
+    }
 }

@@ -56,6 +56,7 @@ async fn a_panic_in_a_tool_becomes_an_error_and_is_logged() {
         extractor: None,
         is_local: true,
         quota: None,
+        closing: tokio::sync::watch::channel(false).1,
     };
     let caller = Caller::local("test");
     for _ in 0..2 {

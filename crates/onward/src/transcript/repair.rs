@@ -19,7 +19,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use onward_core::Timestamp;
-use onward_core::transcript::{Api, Repair};
+use onward_core::call::Cause;
+use onward_core::transcript::{Api, Repair, RepairKind, Resolution};
 use onward_engine::opencode::PartChange;
 
 use super::{Error, Format, Lines, copilot, detect, kimi};
@@ -31,6 +32,20 @@ pub(crate) struct RepairContext {
     pub(crate) now: Timestamp,
     /// Whether the session has ended, so that none of its calls is still running.
     pub(crate) session_ended: bool,
+}
+
+impl RepairContext {
+    /// How a call without a result is repaired; `None` if it may still be running.
+    fn repair_of(&self, resolution: Resolution) -> Option<(Cause, RepairKind)> {
+        match resolution {
+            Resolution::Interrupted(Cause::TimedOut) => Some((Cause::TimedOut, RepairKind::Stale)),
+            Resolution::Interrupted(cause) => Some((cause, RepairKind::Dangling)),
+            Resolution::Open(_) if self.session_ended => {
+                Some((Cause::OutcomeUnknown, RepairKind::Dangling))
+            }
+            Resolution::Open(_) | Resolution::Settled => None,
+        }
+    }
 }
 
 /// A defect and its location.

@@ -40,7 +40,7 @@ use super::auth::error::TOKEN_REQUIRED;
 use super::problem::Problem;
 use super::{Site, events, openapi};
 use crate::tools::raw::{self, Arguments};
-use crate::tools::{self, Tool, ToolError};
+use crate::tools::{self, Tool, ToolError, WaitPermit};
 use routes::{BASE, EXPORT, ROUTES, Route};
 
 /// All API routes.
@@ -80,12 +80,8 @@ async fn handle(
     let verb = route.method;
     // Holds its share of the memory budget until the response is complete.
     let (arguments, _body) = if verb.has_body() {
-        match site
-            .limits
-            .bodies
-            .read_json(&parts.headers, body, route.body)
-            .await
-        {
+        let bodies = &site.limits.bodies;
+        match Box::pin(bodies.read_json(&parts.headers, body, route.body)).await {
             Ok(mut body) => {
                 let bytes = std::mem::take(&mut body.bytes);
                 (parse(&parts.headers, &bytes), Some(body))
@@ -108,11 +104,15 @@ async fn handle(
         Ok(arguments) => arguments,
         Err(problem) => return problem.into_response(),
     };
+    let permit: Option<WaitPermit> = parts.extensions.get().cloned();
+    // Not needed while the call waits.
+    drop((parts, path));
     let (context, values) = (&site.tool_context, Value::Object(values));
     let outcome = if issues.is_empty() {
-        tools::call(context, &caller, tool, values).await
+        tools::call_within(context, &caller, tool, values, permit.as_ref()).await
     } else {
-        tools::call_with_invalid_fields(context, &caller, tool, values, issues).await
+        let call = tools::call_with_invalid_fields(context, &caller, tool, values, issues);
+        Box::pin(call).await
     };
     match outcome {
         Ok(output) => (verb.status(), Json(output)).into_response(),

@@ -23,7 +23,7 @@ use super::cookies::{self, CookieSigner, Session};
 use super::issuer::{self, INVALID_TOKEN, Issuer};
 use super::origin::{self, OriginPolicy};
 use super::problem::Problem;
-use super::{Site, metadata};
+use super::{Site, metadata, server_card};
 use error::{AuthError, TOKEN_REQUIRED};
 
 /// Prefix of Onward's own tokens.
@@ -32,12 +32,14 @@ const TOKEN_PREFIX: &str = "onw_";
 const SEND_TOKEN: &str =
     "send one header `Authorization: Bearer onw_…`; create a token with `onward token create`";
 
-/// Paths that need no authentication: health checks and OAuth metadata.
-pub(super) const PUBLIC_PATHS: [&str; 4] = [
+/// Paths that need no authentication: health checks, OAuth metadata and discovery.
+pub(super) const PUBLIC_PATHS: [&str; 6] = [
     "/healthz",
     "/readyz",
     metadata::SERVER_PATH,
     metadata::MCP_PATH,
+    server_card::CARD_PATH,
+    server_card::CATALOG_PATH,
 ];
 
 /// Authentication settings and keys.
@@ -224,7 +226,8 @@ async fn run_authenticated(site: Arc<Site>, mut request: Request, next: Next) ->
     if (read && PUBLIC_PATHS.contains(&path)) || browser::is_public(path) {
         return next.run(request).await;
     }
-    let identified = site.auth.identify(&site.engine, request.headers(), path);
+    // Boxed: the future of a waiting request should be small.
+    let identified = Box::pin(site.auth.identify(&site.engine, request.headers(), path));
     let principal = match identified.await {
         Ok(principal) => principal,
         Err(

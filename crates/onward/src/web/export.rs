@@ -1,7 +1,7 @@
 //! Plan downloads of any size: the document is written to a temporary file and sent from there.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _};
+use std::io::{Read as _, Seek as _, Write as _};
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -27,11 +27,44 @@ pub(super) async fn show(site: &Site, caller: &Caller, plan: PlanId) -> Result<R
         .export_to(caller, plan, Arc::clone(&file))
         .await?;
     drop(permit);
-    let bytes = file.metadata().map_err(|error| unavailable(&error))?.len();
-    (&*file).rewind().map_err(|error| unavailable(&error))?;
+    response(&file, "application/json").map_err(|error| unavailable(&error))
+}
+
+/// Several plans, one JSON document per line, for `onward import`.
+pub(super) async fn show_all(
+    site: &Site,
+    caller: &Caller,
+    plans: &[PlanId],
+) -> Result<Response, Problem> {
+    let failed = |error| unavailable(&error);
+    let all = Arc::new(temporary_file().map_err(failed)?);
+    let one = Arc::new(temporary_file().map_err(failed)?);
+    let permit = site.limits.exports.acquire().await;
+    for plan in plans {
+        site.engine
+            .export_to(caller, *plan, Arc::clone(&one))
+            .await?;
+        append(&one, &all).map_err(failed)?;
+    }
+    drop(permit);
+    response(&all, "application/jsonl").map_err(failed)
+}
+
+/// Adds a document and a line break to a file.
+fn append(mut document: &File, mut all: &File) -> std::io::Result<()> {
+    document.rewind()?;
+    std::io::copy(&mut document, &mut all)?;
+    all.write_all(b"\n")
+}
+
+/// The content of a file as a response.
+fn response(file: &Arc<File>, kind: &str) -> std::io::Result<Response> {
+    let bytes = file.metadata()?.len();
+    (&**file).rewind()?;
+    let file = Arc::clone(file);
     let chunks = stream::iter(std::iter::from_fn(move || read_chunk(&file)));
     let headers = [
-        (CONTENT_TYPE, "application/json".to_owned()),
+        (CONTENT_TYPE, kind.to_owned()),
         (CONTENT_LENGTH, bytes.to_string()),
     ];
     Ok((headers, Body::from_stream(chunks)).into_response())

@@ -19,6 +19,7 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use metrics::gauge;
 use onward_core::Code;
 use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
 
 use super::Site;
 use super::address::{Address, AddressPool};
@@ -27,7 +28,9 @@ use super::body::BodyBudget;
 use super::held_body::hold;
 use super::problem::Problem;
 use super::shares::{Exhausted, SharedPool, Slot};
+use super::waiting::Lease;
 use crate::config;
+use crate::tools::WaitPermit;
 
 /// Requests between two evictions of inactive rate-limit keys.
 const EVICTION_INTERVAL: u64 = 4_096;
@@ -185,19 +188,30 @@ impl Drop for StreamPermit {
 /// Middleware: enforces the request timeout. It covers authentication, too.
 pub(super) async fn enforce_timeout(
     State(site): State<Arc<Site>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let timeout = site.limits.request_timeout;
-    let response = tokio::time::timeout(timeout, next.run(request)).await;
-    response.unwrap_or_else(|_| {
-        Problem::new(
-            Code::Unavailable,
-            format!("no response within {} s", timeout.as_secs()),
-            "check the current state before you retry; the request may have taken effect",
-        )
-        .into_response()
-    })
+    let started = Instant::now();
+    let lease = Lease::default();
+    request.extensions_mut().insert(lease.clone());
+    let mut response = std::pin::pin!(next.run(request));
+    let mut deadline = started + timeout;
+    loop {
+        if let Ok(response) = timeout_at(deadline, response.as_mut()).await {
+            return response;
+        }
+        let extended = started + timeout + lease.extension();
+        if extended <= deadline {
+            return Problem::new(
+                Code::Unavailable,
+                format!("no response within {} s", timeout.as_secs()),
+                "check the current state before you retry; the request may have taken effect",
+            )
+            .into_response();
+        }
+        deadline = extended;
+    }
 }
 
 /// Middleware after authentication: enforces the shares of the caller, or the limits of the address.
@@ -226,6 +240,20 @@ async fn run_anonymous(limits: &Limits, request: Request, next: Next) -> Respons
     next.run(request).await
 }
 
+/// A permit with which the request counts as a stream while it waits.
+fn wait_permit(limits: &Limits, principal: &Principal, lease: &Lease) -> WaitPermit {
+    let (streams, principal) = (Arc::clone(&limits.streams), principal.clone());
+    let lease = lease.clone();
+    WaitPermit::new(move |wait| {
+        let slot = streams.acquire(&principal);
+        slot.is_ok_and(|slot| {
+            lease.hold(StreamPermit::new(slot));
+            lease.extend(wait);
+            true
+        })
+    })
+}
+
 /// Whether a `GET` of this path waits for its client.
 fn is_stream_path(path: &str) -> bool {
     path == "/mcp"
@@ -233,13 +261,23 @@ fn is_stream_path(path: &str) -> bool {
 
 /// Runs an authenticated request within the shares of its caller. A streamed response counts as a
 /// stream after its headers are sent.
-async fn run_as(limits: &Limits, principal: &Principal, request: Request, next: Next) -> Response {
+async fn run_as(
+    limits: &Limits,
+    principal: &Principal,
+    mut request: Request,
+    next: Next,
+) -> Response {
     // Other methods have taken effect when the stream starts; their response is always sent.
     let may_reject_stream = request.method() == Method::GET;
     let slot = match limits.requests.acquire(principal) {
         Ok(slot) => slot,
         Err(exhausted) => return too_many("concurrent requests", exhausted).into_response(),
     };
+    let lease = request.extensions().get::<Lease>().cloned();
+    let lease = lease.unwrap_or_default();
+    lease.hold(slot);
+    let permit = wait_permit(limits, principal, &lease);
+    request.extensions_mut().insert(permit);
     let reads = request.method() == Method::GET && !is_stream_path(request.uri().path());
     let permit = if reads {
         Some(limits.reads.acquire().await)
@@ -253,8 +291,9 @@ async fn run_as(limits: &Limits, principal: &Principal, request: Request, next: 
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     if !is_stream {
-        return hold(response, slot);
+        return hold(response, lease.take());
     }
+    drop(lease.take());
     match limits.acquire_stream(principal) {
         Ok(permit) => hold(response, permit),
         Err(problem) if may_reject_stream => problem.into_response(),

@@ -84,7 +84,6 @@ impl McpService {
         mut context: crate::tools::ToolContext,
         forms: Forms,
         limits: &config::Limits,
-        closing: tokio::sync::watch::Receiver<bool>,
         new_endpoint: NewEndpoint,
     ) -> Self {
         context.interface = Interface::Mcp(ToolSet::All);
@@ -95,7 +94,7 @@ impl McpService {
                 extensions.get::<Parts>()?.extensions.get().cloned()
             }),
             forms,
-            closing,
+            directory: None,
         };
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(SESSION_TIMEOUT);

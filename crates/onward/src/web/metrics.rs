@@ -53,7 +53,7 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
     describe_gauge!("onward_open_streams", "Open streams");
     describe_gauge!(
         "onward_plans",
-        "Plans of the server's own tenant, by status"
+        "Plans of the server's own tenant, by status, and by attention"
     );
     describe_gauge!(
         "onward_stored_bytes",
@@ -225,6 +225,15 @@ pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Res
                 let plans: u64 = of_status.map(|counted| counted.plans).sum();
                 #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
                 gauge!("onward_plans", "status" => status.as_str()).set(plans as f64);
+            }
+        }
+        Err(error) => tracing::warn!(%error, "cannot count plans"),
+    }
+    match site.engine.count_attention(caller).await {
+        Ok(counts) => {
+            for count in counts {
+                #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
+                gauge!("onward_plans", "attention" => count.word.as_str()).set(count.plans as f64);
             }
         }
         Err(error) => tracing::warn!(%error, "cannot count plans"),

@@ -7,27 +7,34 @@
 //! permissions; pages check them only to hide or disable buttons.
 
 mod actions;
+mod agent_name;
 mod assets;
+pub(super) mod cached;
+mod evidence;
 mod export;
 mod form;
 mod format;
+mod inbox;
+mod jump;
 mod layout;
+mod library;
 mod login;
 mod markdown_html;
+mod new_plan;
 mod notifications;
+mod overview;
 mod plan;
-pub(super) mod plan_counts;
 mod plans;
 pub(super) mod problem;
 mod provider;
-mod reviews;
-mod search;
 mod sessions;
 pub(super) mod settings;
 mod skills;
 mod step;
+mod tag;
 mod text;
 mod timeline;
+mod who;
 
 use std::sync::Arc;
 
@@ -54,6 +61,8 @@ use super::{Site, cookies, events};
 use crate::tools::in_flight;
 use form::Form;
 
+pub(crate) use plan::app;
+
 /// Content security policy: own resources only, nothing inline.
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                    connect-src 'self'; form-action 'self'; base-uri 'none'; \
@@ -62,7 +71,7 @@ const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-
 /// All dashboard routes.
 pub(super) fn router() -> Router<Arc<Site>> {
     Router::new()
-        .route("/", get(|| async { redirect("/plans") }))
+        .route("/", get(overview::show))
         .route("/assets/{name}", get(assets::show))
         .route("/live", get(events::show))
         .route("/login", get(login::show).post(login::sign_in))
@@ -72,7 +81,12 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/notices", get(notifications::show))
         .route("/plans", get(plans::show))
         .route("/plans/sample", post(plans::sample))
+        .route("/plans/new", get(new_plan::show).post(new_plan::submit))
         .route("/plans/{plan}", get(plan::show))
+        .route("/plans/selected", post(actions::selected))
+        .route("/plans/export", post(export::selected))
+        .route("/plans/{plan}/release", post(actions::release))
+        .route("/plans/{plan}/fail", post(actions::fail_stuck))
         .route("/plans/{plan}/resume", post(actions::resume))
         .route("/plans/{plan}/steps", post(actions::add))
         .route("/plans/{plan}/abandon", post(actions::abandon))
@@ -81,30 +95,53 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/plans/{plan}/steps/{step}", get(step::show))
         .route("/plans/{plan}/steps/{step}/requeue", post(actions::requeue))
         .route("/plans/{plan}/steps/{step}/fail", post(actions::fail))
+        .route("/plans/{plan}/steps/{step}/redo", post(actions::redo))
+        .route("/plans/{plan}/steps/{step}/fork", post(actions::fork))
         .route(
             "/plans/{plan}/steps/{step}/instruct",
             post(actions::edit_instructions),
         )
         .route("/plans/{plan}/steps/{step}/move", post(actions::move_to))
-        .route("/reviews", get(reviews::show))
-        .route("/reviews/{id}", get(reviews::show_one))
-        .route("/reviews/{id}/decide", post(reviews::decide))
+        .route("/inbox", get(inbox::show))
+        .route("/jump", get(jump::show))
+        .route("/reviews", get(|uri: Uri| moved("/inbox", uri)))
+        .route("/reviews/{id}", get(inbox::show_review))
+        .route("/reviews/{id}/decide", post(inbox::decide))
         .route("/sessions", get(sessions::show))
         .route("/sessions/{session}", get(sessions::show_one))
         .route(
             "/sessions/{session}/calls/{turn}/{position}/close",
             post(sessions::close),
         )
-        .route("/search", get(search::show))
+        .route("/library", get(library::show))
+        .route("/library/skills", get(skills::show))
+        .route("/library/skills/{execution}", get(skills::show_one))
+        .route("/search", get(|uri: Uri| moved("/library", uri)))
         .route("/artifacts/{id}", get(text::artifact))
         .route("/outputs/{id}", get(text::output))
-        .route("/skills", get(skills::show))
+        .route("/skills", get(|uri: Uri| moved("/library/skills", uri)))
         .route("/skills/{execution}", get(skills::show_one))
-        .route("/settings", get(settings::show))
-        .route("/settings/reviews", post(settings::set_reviews))
-        .route("/settings/tokens", post(settings::create_token))
-        .route("/settings/tokens/{token}/revoke", post(settings::revoke))
+        .route("/settings", get(settings::connect))
+        .route("/settings/access", get(settings::access::show))
+        .route("/settings/alerts", get(settings::alerts))
+        .route("/settings/alerts/test", post(settings::test_alert))
+        .route("/settings/limits", get(settings::limits))
+        .route("/settings/about", get(settings::about))
+        .route("/settings/reviews", post(settings::access::set_reviews))
+        .route("/settings/tokens", post(settings::access::create_token))
+        .route(
+            "/settings/tokens/{token}/revoke",
+            post(settings::access::revoke),
+        )
         .layer(from_fn(with_security_headers))
+}
+
+/// Redirects an old address, with its query.
+async fn moved(path: &str, uri: Uri) -> Response {
+    match uri.query() {
+        Some(query) => redirect(&format!("{path}?{query}")),
+        None => redirect(path),
+    }
 }
 
 async fn with_security_headers(request: Request, next: Next) -> Response {
@@ -158,6 +195,12 @@ impl Fields {
         let found = self.0.iter().find(|(field, _)| field == name);
         let text = found.map(|(_, text)| text.trim());
         text.filter(|text| !text.is_empty())
+    }
+
+    /// All values of a field.
+    fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
+        let of_name = self.0.iter().filter(move |(field, _)| field == name);
+        of_name.map(|(_, text)| text.as_str())
     }
 
     /// A parsed field. An invalid value counts as missing.

@@ -160,7 +160,7 @@ impl From<Error> for Problem {
             Error::Rejected { .. }
             | Error::PlanNotFound(_)
             | Error::StepNotFound { .. }
-            | Error::Ambiguous(_)
+            | Error::Ambiguous { .. }
             | Error::Conflict { .. }
             | Error::Unauthorized(_)
             | Error::Store(_)

@@ -1,6 +1,7 @@
 //! The responses of `get_step_context` and `get_research_context`.
 
 use onward_core::event::Decision;
+use onward_core::step::ReviewBy;
 use onward_core::{Json, StepId};
 use onward_engine::context::{
     FeedbackEntry, InterruptedStep, OwnStep, PlanContext as EnginePlanContext, ProgressNote,
@@ -14,6 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::excerpt::is_first;
+use super::gates::Evidence;
 use super::next::branch_line;
 use super::review::Review;
 use super::step::InProgress;
@@ -50,6 +52,13 @@ struct StepView {
     instructions: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     depends_on: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    acceptance_criteria: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    result_schema: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review_by: Option<&'static str>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -73,6 +82,8 @@ struct PriorResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     result: Option<Json>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    evidence: Vec<Evidence>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -131,6 +142,7 @@ impl StepContext {
 
 impl StepView {
     fn new(step: StepDetails) -> Self {
+        let gates = step.gates.as_deref();
         Self {
             step_id: step.id.to_string(),
             step_order: step.order,
@@ -138,6 +150,10 @@ impl StepView {
             title: step.title.map(super::line),
             status: step.status.as_str(),
             attempt: step.attempt,
+            acceptance_criteria: gates
+                .map_or_else(Vec::new, |gates| gates.acceptance_criteria.clone()),
+            result_schema: gates.and_then(|gates| gates.result_schema.clone()),
+            review_by: gates.and_then(|gates| gates.review_by.map(ReviewBy::as_str)),
             instructions: step.instructions,
             depends_on: step.depends_on.iter().map(StepId::to_string).collect(),
         }
@@ -153,6 +169,7 @@ impl PriorResult {
             result_summary: completed.summary,
             confidence: completed.step.confidence,
             result: completed.data,
+            evidence: Evidence::list(&completed.evidence),
         }
     }
 }
@@ -251,6 +268,8 @@ struct HeldStep {
     title: Option<String>,
     instructions: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    acceptance_criteria: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     branches: Vec<String>,
     claim_token: String,
     attempt: u32,
@@ -331,6 +350,11 @@ struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     result: Option<Json>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    evidence: Vec<Evidence>,
+    /// For the next pending steps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    acceptance_criteria: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -364,6 +388,7 @@ impl PlanContext {
             if let Some(step) = steps.iter_mut().find(|step| step.step_id == id) {
                 step.branches = lines(&focus.branches);
                 step.instructions = Some(focus.instructions);
+                step.acceptance_criteria = focus.criteria;
             }
         }
         Self {
@@ -396,6 +421,7 @@ impl HeldStep {
             step_order: own.order,
             title: own.title.map(super::line),
             branches: lines(&own.focus.branches),
+            acceptance_criteria: own.focus.criteria,
             instructions: own.focus.instructions,
             claim_token: own.token.as_str().to_owned(),
             attempt: own.attempt,
@@ -445,6 +471,7 @@ impl Plan {
             brief,
             created_at,
             updated_at,
+            ..
         } = sheet;
         Self {
             plan_id: head.id.to_string(),
@@ -476,6 +503,8 @@ impl Step {
             result_summary: completed.summary,
             confidence: step.confidence,
             result: completed.data,
+            evidence: Evidence::list(&completed.evidence),
+            acceptance_criteria: Vec::new(),
             reason: step.failure.as_ref().map(ToString::to_string),
         }
     }

@@ -1,7 +1,8 @@
 //! The response of `create_research_plan`.
 
-use onward_core::PlanStatus;
+use onward_core::plan::ForkedFrom;
 use onward_core::step::NewStep;
+use onward_core::{PlanStatus, StepId};
 use onward_engine::create::NewPlan;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,6 +25,28 @@ pub(crate) struct CreatedPlan {
     first_step: Option<FirstStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skill_execution_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<ForkSource>,
+    /// Steps that a fork took over with their results
+    #[serde(skip_serializing_if = "is_zero")]
+    steps_taken_over: usize,
+}
+
+/// The source of a fork.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ForkSource {
+    plan_id: String,
+    step_order: u32,
+}
+
+impl ForkSource {
+    pub(super) fn new(source: &ForkedFrom) -> Self {
+        Self {
+            plan_id: source.plan.to_string(),
+            step_order: source.step_order,
+        }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -51,12 +74,19 @@ impl CreatedPlan {
             step_type: step.step_type.as_str(),
         };
         let orders = || (1..).zip(&created.steps);
-        let first = orders().find(|(_, step)| step.depends_on.is_empty());
+        let is_done = |step: &StepId| plan.taken_over.contains(step);
+        let first =
+            orders().find(|(_, step)| !is_done(&step.id) && step.depends_on.iter().all(is_done));
+        let status = if plan.taken_over.is_empty() {
+            PlanStatus::Planning
+        } else {
+            PlanStatus::Executing
+        };
         Self {
             plan_id: created.plan.to_string(),
             name: created.brief.name.clone(),
             research_question: created.brief.research_question.clone(),
-            status: PlanStatus::Planning.as_str(),
+            status: status.as_str(),
             step_count: created.steps.len(),
             steps: orders().take(MAX_IDS).map(step).collect(),
             steps_omitted: created.steps.len().saturating_sub(MAX_IDS),
@@ -65,6 +95,8 @@ impl CreatedPlan {
                 instructions: first.1.instructions.clone(),
             }),
             skill_execution_id: plan.skill.map(|skill| skill.to_string()),
+            forked_from: created.brief.forked_from.as_ref().map(ForkSource::new),
+            steps_taken_over: plan.taken_over.len(),
         }
     }
 }

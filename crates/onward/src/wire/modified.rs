@@ -30,6 +30,8 @@ struct Step {
     step_type: &'static str,
     status: &'static str,
     /// Orders of the steps it depends on, after the change
+    #[serde(skip_serializing_if = "Option::is_none")]
+    supersedes: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     depends_on: Vec<u32>,
     #[serde(skip_serializing_if = "is_zero")]
@@ -45,6 +47,7 @@ impl ModifiedPlan {
                 step_order: line.order,
                 step_type: line.step_type.as_str(),
                 status: line.status.as_str(),
+                supersedes: line.supersedes.map(|step| step.to_string()),
                 depends_on,
                 depends_on_omitted,
             }

@@ -1,12 +1,14 @@
 //! The response of `get_next_step`, and the preview of `onward plan next`, which claims nothing.
 
 use onward_core::branch::Action;
-use onward_core::{PlanId, Step};
+use onward_core::step::ReviewBy;
+use onward_core::{Json, PlanId, Step};
 use onward_engine::next_step::{
     AssignedStep, BranchOutline, HeldStep, NextStep as EngineNextStep, StepInProgress, Surroundings,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::review::Review;
 use super::step::InProgress;
@@ -36,12 +38,25 @@ pub(crate) enum NextStep {
         total_steps: u32,
         #[serde(skip_serializing_if = "Option::is_none")]
         progress: Option<u32>,
+        /// The result must answer each in `evidence`.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        acceptance_criteria: Vec<String>,
+        /// The result must match it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
+        result_schema: Option<Json>,
+        /// Who reviews the result.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        review_by: Option<&'static str>,
         /// What the result decides, one line per branch.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         branches: Vec<String>,
         /// What a user said about the previous step.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         feedback: Vec<String>,
+        /// The step that it redoes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        supersedes: Option<String>,
         /// Other steps that this session holds.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         held: Vec<Held>,
@@ -101,7 +116,7 @@ pub(crate) enum NextStep {
 }
 
 /// The task that follows a completed plan.
-const STORE_OUTPUT: &str = "store the deliverable with `store_research_output`";
+const STORE_OUTPUT: &str = "store the output with `store_research_output`";
 
 /// A step that the calling session holds.
 #[derive(Serialize, JsonSchema)]
@@ -235,6 +250,7 @@ impl NextStep {
 
     fn started(assigned: &AssignedStep) -> Self {
         let Surroundings { branches, feedback } = &assigned.surroundings;
+        let gates = assigned.gates.as_deref();
         NextStep::StepStarted {
             plan_id: Some(assigned.plan.to_string()),
             step_id: assigned.step.to_string(),
@@ -247,8 +263,13 @@ impl NextStep {
             stall_threshold_ms: super::ms(assigned.stall_threshold),
             total_steps: assigned.total,
             progress: Some(assigned.progress),
+            acceptance_criteria: gates
+                .map_or_else(Vec::new, |gates| gates.acceptance_criteria.clone()),
+            result_schema: gates.and_then(|gates| gates.result_schema.clone()),
+            review_by: gates.and_then(|gates| gates.review_by.map(ReviewBy::as_str)),
             branches: branches.iter().map(branch_line).collect(),
             feedback: feedback.clone(),
+            supersedes: assigned.supersedes.map(|step| step.to_string()),
             held: Held::list(&assigned.held),
         }
     }
@@ -283,8 +304,8 @@ fn no_pending_steps_hint(steps: &[StepInProgress]) -> String {
         None => "another agent".to_owned(),
     };
     format!(
-        "wait: {holder} holds step {}; after {} take it over: {{get_next_step}} with \
-         `includeStalled: true`",
+        "wait: {holder} holds step {}; {{get_next_step}} with `waitMs: 60000` waits, and after {} \
+         with `includeStalled: true` takes it over",
         step.order,
         super::at(stalls_at),
     )

@@ -2,6 +2,8 @@
 //! script.
 
 use onward_core::finding::Kind;
+use onward_core::policy::OnStall;
+use onward_core::{PlanId, PlanStatus, Timestamp};
 use onward_engine::Caller;
 use onward_engine::notification::PlanNotification;
 use serde::Serialize;
@@ -83,6 +85,27 @@ impl Notification {
         }
     }
 
+    /// A test of the webhook, about no plan.
+    pub(crate) fn test(tenant: &str, now: Timestamp) -> Self {
+        Self {
+            id: format!("test/{}", now.as_millis()),
+            kind: "test",
+            text: "Test notification from Onward".to_owned(),
+            tenant: tenant.to_owned(),
+            since: super::at(now),
+            found_at: super::at(now),
+            plan: Plan {
+                plan_id: PlanId::from_u128(0).to_string(),
+                name: "Test".to_owned(),
+                status: PlanStatus::Executing.as_str(),
+                on_stall: OnStall::default().as_str(),
+            },
+            step: None,
+            note: None,
+            url: None,
+        }
+    }
+
     /// With a relative link, for the server's own pages.
     pub(crate) fn for_page(source: &PlanNotification, caller: &Caller) -> Self {
         Self::new(source, &caller.tenant, Some(""))
@@ -94,7 +117,7 @@ fn page(source: &PlanNotification) -> String {
     let finding = &source.notification.finding;
     match (finding.kind, finding.key.strip_prefix("review/")) {
         (Kind::Review, Some(review)) => format!("/reviews/{review}"),
-        (Kind::Stall | Kind::Review | Kind::Failure, _) => {
+        (Kind::Stall | Kind::Review | Kind::Failure | Kind::NoAgent, _) => {
             format!("/plans/{}", source.notification.plan)
         }
     }
@@ -115,6 +138,10 @@ fn sentence(source: &PlanNotification) -> String {
             format!("\u{201c}{name}\u{201d}: {step} has had no activity since {since}")
         }
         Kind::Review => format!("\u{201c}{name}\u{201d}: {step} is waiting for your decision"),
+        Kind::NoAgent => {
+            let since = format::timestamp(finding.since);
+            format!("\u{201c}{name}\u{201d}: no agent has worked on it since {since}")
+        }
         Kind::Failure => {
             let why = finding.note.as_deref().unwrap_or_default();
             let why: String = format::sanitize_line(why).chars().take(MAX_TEXT).collect();

@@ -1,13 +1,15 @@
 //! Plan lists and the response of `get_plan_status`.
 
-use onward_core::Counts;
-use onward_core::plan::PlanState;
-use onward_engine::list::PlanPage;
+use onward_core::plan::{Brief, Origin, PlanState};
+use onward_core::step::ReviewBy;
+use onward_core::{Counts, PlanId};
+use onward_engine::list::{OpenReview, PlanPage};
 use onward_engine::status::Status;
-use onward_engine::{Listed, StepLine};
+use onward_engine::{Listed, Owner, StepLine};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::created::ForkSource;
 use super::excerpt::{self, MAX_IDS, is_false, is_zero};
 use super::step::{CurrentStep, MORE, StalledStepView, Step};
 
@@ -37,11 +39,24 @@ struct Plan {
     research_question: String,
     status: &'static str,
     stalled: bool,
+    /// What the plan needs
+    attention: &'static str,
+    /// Start of that state
+    since: String,
+    owner: OwnerView,
     progress: u32,
     total_steps: u32,
     updated_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     completed_at: Option<String>,
+    /// `agent` if the plan mirrors an agent's own plan or task list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<&'static str>,
+}
+
+/// The origin of a plan that no caller created.
+fn origin(brief: &Brief) -> Option<&'static str> {
+    (brief.origin == Origin::Agent).then_some(brief.origin.as_str())
 }
 
 impl Plans {
@@ -77,10 +92,39 @@ impl Plan {
             research_question: excerpt::summary(&sheet.brief.research_question, cut),
             status: sheet.head.status().as_str(),
             stalled: listed.stalled,
+            attention: listed.attention.word.as_str(),
+            since: super::at(listed.attention.since),
+            owner: OwnerView::new(&sheet.owner),
             progress: sheet.head.counts.progress(),
             total_steps: sheet.head.counts.total(),
             updated_at: super::at(sheet.updated_at),
             completed_at: sheet.head.ended_at().map(super::at),
+            origin: origin(&sheet.brief),
+        }
+    }
+}
+
+/// The owner of a plan.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OwnerView {
+    person: String,
+    /// Agent and version
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
+}
+
+impl OwnerView {
+    pub(crate) fn new(owner: &Owner) -> Self {
+        Self {
+            person: super::line(&owner.person),
+            client: owner.origin.client.as_ref().map(super::line),
+            host: owner.origin.host.as_ref().map(super::line),
+            directory: owner.origin.directory.as_ref().map(super::line),
         }
     }
 }
@@ -95,6 +139,17 @@ pub(crate) struct StepCounts {
     completed: u32,
     skipped: u32,
     failed: u32,
+    /// Redone steps, which the other counts do not include.
+    #[serde(skip_serializing_if = "is_none")]
+    superseded: u32,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes the field by reference"
+)]
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 impl StepCounts {
@@ -106,6 +161,7 @@ impl StepCounts {
             completed: counts.completed,
             skipped: counts.skipped,
             failed: counts.failed,
+            superseded: counts.superseded,
         }
     }
 }
@@ -119,6 +175,14 @@ pub(crate) struct PlanStatusView {
     status: &'static str,
     derived_status: &'static str,
     stalled: bool,
+    /// What the plan needs
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attention: Option<&'static str>,
+    /// Start of that state
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<OwnerView>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stalled_steps: Vec<StalledStepView>,
     progress: u32,
@@ -126,6 +190,8 @@ pub(crate) struct PlanStatusView {
     counts: StepCounts,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_step: Option<CurrentStep>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pending_reviews: Vec<PendingReview>,
     /// Completed and skipped steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     completed_steps: Vec<Step>,
@@ -145,10 +211,40 @@ pub(crate) struct PlanStatusView {
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     completed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<ForkSource>,
+    /// Ids of the forks of this plan
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    forks: Vec<String>,
     #[serde(skip_serializing_if = "is_false")]
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     more: Option<&'static str>,
+}
+
+/// A pending review, without its texts.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PendingReview {
+    review_id: String,
+    step_id: String,
+    step_order: u32,
+    scope: &'static str,
+    /// Who must decide, if the step requires a review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review_by: Option<&'static str>,
+}
+
+impl PendingReview {
+    fn new(open: &OpenReview) -> Self {
+        Self {
+            review_id: open.id.to_string(),
+            step_id: open.step.to_string(),
+            step_order: open.order,
+            scope: open.review.scope.as_str(),
+            review_by: open.review.by.map(ReviewBy::as_str),
+        }
+    }
 }
 
 /// The output of `onward plan show --json`: all fields, also without a value, and the plan's
@@ -162,11 +258,16 @@ pub(crate) struct PlanDetails {
     status: &'static str,
     derived_status: &'static str,
     stalled: bool,
+    attention: &'static str,
+    since: String,
+    owner: OwnerView,
     stalled_steps: Vec<StalledStepView>,
     progress: u32,
     total_steps: u32,
     counts: StepCounts,
     current_step: Option<CurrentStep>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pending_reviews: Vec<PendingReview>,
     completed_steps: Vec<Step>,
     pending_steps: Vec<Step>,
     failed_steps: Vec<Step>,
@@ -189,6 +290,12 @@ pub(crate) struct PlanDetails {
     plan_design_rationale: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_formatting_notes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<ForkSource>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    forks: Vec<String>,
     created_at: String,
     updated_at: String,
 }
@@ -214,11 +321,15 @@ impl PlanDetails {
             status: view.status,
             derived_status: status.derived.as_str(),
             stalled: view.stalled,
+            attention: status.attention.word.as_str(),
+            since: super::at(status.attention.since),
+            owner: OwnerView::new(&sheet.owner),
             stalled_steps: view.stalled_steps,
             progress: view.progress,
             total_steps: view.total_steps,
             counts: StepCounts::new(counts),
             current_step: view.current_step,
+            pending_reviews: view.pending_reviews,
             completed_steps: steps(&status.completed),
             pending_steps: steps(&status.pending),
             failed_steps: steps(&status.failed),
@@ -232,6 +343,9 @@ impl PlanDetails {
             stall_threshold_ms: sheet.head.stall_threshold.map(super::ms),
             plan_design_rationale: brief.design_rationale.clone(),
             output_formatting_notes: brief.output_formatting_notes.clone(),
+            origin: origin(brief),
+            forked_from: view.forked_from,
+            forks: view.forks,
             created_at: super::at(sheet.created_at),
             updated_at: super::at(sheet.updated_at),
         }
@@ -273,11 +387,15 @@ impl PlanStatusView {
             status: head.status().as_str(),
             derived_status: status.derived.as_str(),
             stalled: !status.stalled.is_empty(),
+            attention: Some(status.attention.word.as_str()),
+            since: Some(super::at(status.attention.since)),
+            owner: Some(OwnerView::new(&status.sheet.owner)),
             stalled_steps: status.stalled.iter().map(StalledStepView::new).collect(),
             progress: counts.progress(),
             total_steps: counts.total(),
             counts: StepCounts::new(counts),
             current_step: status.current.as_ref().map(CurrentStep::new),
+            pending_reviews: status.reviews.iter().map(PendingReview::new).collect(),
             completed_steps,
             pending_steps,
             failed_steps,
@@ -287,8 +405,20 @@ impl PlanStatusView {
             next_stall_at: status.next_stall_at.map(super::at),
             reason,
             completed_at: head.ended_at().map(super::at),
+            forked_from: brief.forked_from.as_ref().map(ForkSource::new),
+            forks: status.forks.iter().map(PlanId::to_string).collect(),
             truncated: cut,
             more: cut.then_some(MORE),
+        }
+    }
+
+    /// Without what only people need: agents pay for every field.
+    pub(crate) fn for_agents(self) -> Self {
+        Self {
+            attention: None,
+            since: None,
+            owner: None,
+            ..self
         }
     }
 }

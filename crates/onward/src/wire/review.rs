@@ -1,15 +1,17 @@
 //! Open reviews, and the responses of `request_user_review` and `submit_user_decision`.
 
 use onward_core::event::Decision;
-use onward_core::step::Review as CoreReview;
-use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus};
+use onward_core::step::{Review as CoreReview, ReviewBy, StepResult};
+use onward_core::{Json, PlanId, Step, StepId, StepStatus};
 use onward_engine::Sheet;
 use onward_engine::list::OpenReview;
 use onward_engine::step::{OpenedReview, ReviewResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::branch::TakenBranch;
+use super::gates::Evidence;
 
 /// A review without a decision.
 #[derive(Serialize, JsonSchema)]
@@ -29,8 +31,43 @@ pub(crate) struct Review {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<String>,
     requested_at: String,
+    /// What waits for the decision: the plan, or the step and those that depend on it.
+    scope: &'static str,
+    /// Who must decide, if the step requires a review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review_by: Option<&'static str>,
+    /// The result under review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<ReviewedResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+}
+
+/// A result under review. Its summary is that of the review.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ReviewedResult {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    result: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    evidence: Vec<Evidence>,
+}
+
+impl ReviewedResult {
+    /// `None` if there is nothing besides the summary.
+    fn new(result: &StepResult) -> Option<Self> {
+        let view = Self {
+            result: result.data.clone(),
+            confidence: result.confidence,
+            evidence: Evidence::list(&result.evidence),
+        };
+        let has_more =
+            view.result.is_some() || view.confidence.is_some() || !view.evidence.is_empty();
+        has_more.then_some(view)
+    }
 }
 
 impl Review {
@@ -51,6 +88,9 @@ impl Review {
             summary: review.summary.clone(),
             questions: review.questions.clone(),
             requested_at: super::at(review.requested_at),
+            scope: review.scope.as_str(),
+            review_by: review.by.map(ReviewBy::as_str),
+            result: review.result.as_deref().and_then(ReviewedResult::new),
             url: None,
         }
     }
@@ -125,7 +165,7 @@ impl ReviewOutcome {
             step_id: asked.step.to_string(),
             step_status: StepStatus::AwaitingInput.as_str(),
             plan_id: asked.plan.to_string(),
-            plan_status: PlanStatus::AwaitingReview.as_str(),
+            plan_status: asked.plan_status.as_str(),
             decision: None,
             instructions: None,
         }

@@ -1,7 +1,7 @@
 //! Agent sessions with their turns and steps.
 
 use onward_core::Timestamp;
-use onward_engine::session::SessionView;
+use onward_engine::session::{self, SessionView, Subagent as JudgedSubagent};
 use onward_engine::{
     CallLine, Session as StoredSession, SessionLine, Turn as StoredTurn, TurnStep,
 };
@@ -23,6 +23,16 @@ struct SessionRow {
     session: SessionHeader,
     turns: u64,
     held_turns: u64,
+    /// What the session does or needs
+    status: &'static str,
+    /// Start of that state
+    since: String,
+    /// The beginning of the last prompt
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<String>,
+    /// The open plan on which the session worked last
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_id: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -47,6 +57,24 @@ pub(crate) struct Session {
     turns: Vec<Turn>,
     /// The latest calls, in request order
     calls: Vec<Recorded>,
+    /// The latest subagents, stale ones first
+    subagents: Vec<Subagent>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Subagent {
+    subagent: String,
+    /// `stale`: silent, without an end
+    status: &'static str,
+    /// Start of that status; of a stale subagent, its last event
+    since: String,
+    began_at: String,
+    last_seen_at: String,
+    step_count: u32,
+    /// The beginning of its answer
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -98,11 +126,18 @@ struct Call {
 }
 
 impl Sessions {
-    pub(crate) fn new(sessions: &[SessionLine]) -> Self {
-        let sessions = sessions.iter().map(|session| SessionRow {
-            session: SessionHeader::new(&session.session),
-            turns: session.turns,
-            held_turns: session.held,
+    pub(crate) fn new(sessions: &[SessionLine], now: Timestamp) -> Self {
+        let sessions = sessions.iter().map(|session| {
+            let (status, since) = session::status(session, now);
+            SessionRow {
+                session: SessionHeader::new(&session.session),
+                turns: session.turns,
+                held_turns: session.held,
+                status: status.as_str(),
+                since: super::at(since),
+                prompt: session.session.prompt.clone(),
+                plan_id: session.plan.as_ref().map(|(plan, _)| plan.to_string()),
+            }
         });
         Self {
             sessions: sessions.collect(),
@@ -121,6 +156,22 @@ impl Session {
             session: SessionHeader::new(&view.session),
             turns: turns.collect(),
             calls: calls.collect(),
+            subagents: view.subagents(now).iter().map(Subagent::new).collect(),
+        }
+    }
+}
+
+impl Subagent {
+    fn new(subagent: &JudgedSubagent<'_>) -> Self {
+        let turn = subagent.turn;
+        Self {
+            subagent: turn.agent.clone(),
+            status: subagent.status.as_str(),
+            since: super::at(subagent.since),
+            began_at: super::at(turn.began_at),
+            last_seen_at: super::at(turn.seen_at),
+            step_count: turn.standing.steps,
+            answer: turn.answer.clone(),
         }
     }
 }

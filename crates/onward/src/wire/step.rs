@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 
 use onward_core::id::SessionId;
-use onward_core::{Json, PlanId, StepId, StepStatus, Timestamp};
+use onward_core::step::{ReviewBy, StepState};
+use onward_core::{Json, PlanId, Step as CoreStep, StepId, StepStatus, Timestamp};
 use onward_engine::list::StepPage;
 use onward_engine::next_step::StepInProgress;
 use onward_engine::status::StalledStep;
 use onward_engine::step::ProgressResponse as Reported;
-use onward_engine::{StepLine, StepReport};
+use onward_engine::{Sheet, StepLine, StepReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::excerpt::{self, is_false, is_zero};
+use super::gates::Evidence;
+use super::review::Review;
 
 /// How to read the truncated part of a list of steps.
 pub(crate) const MORE: &str = "{list_plan_steps} lists more steps; {get_research_context} with \
@@ -46,6 +49,12 @@ pub(crate) struct Step {
     completed_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<String>,
+    /// The step that it redoes
+    #[serde(skip_serializing_if = "Option::is_none")]
+    supersedes: Option<String>,
+    /// The step that redoes it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     step_execution_report: Option<Json>,
@@ -69,6 +78,8 @@ impl Step {
             reason: failure.map(|text| excerpt::summary(&text, cut)),
             completed_at: line.ended_at.filter(|_| is_completed).map(super::at),
             ended_at: line.ended_at.filter(|_| !is_completed).map(super::at),
+            supersedes: line.supersedes.map(|step| step.to_string()),
+            superseded_by: line.superseded_by.map(|step| step.to_string()),
             step_execution_report: None,
         }
     }
@@ -279,6 +290,108 @@ impl InProgress {
             elapsed_ms: super::ms(now.since(since)),
             stalled: line.stalls_at.is_some_and(|at| now > at),
             session_id: line.session.as_ref().map(SessionId::to_string),
+        }
+    }
+}
+
+/// A step with its complete texts, as `onward step show --json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StepDetails {
+    plan_id: String,
+    plan_name: String,
+    plan_status: &'static str,
+    step_id: String,
+    step_order: u32,
+    step_type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    status: &'static str,
+    stalled: bool,
+    attempt: u32,
+    max_attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_progress_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stalls_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    #[serde(skip_serializing_if = "<[u32]>::is_empty")]
+    depends_on: Vec<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    supersedes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_by: Option<String>,
+    instructions: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_schema: Option<Json>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    acceptance_criteria: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review_by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review: Option<Review>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Json>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    evidence: Vec<Evidence>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl StepDetails {
+    pub(crate) fn new(
+        plan: &Sheet,
+        step: &CoreStep,
+        line: &StepLine,
+        depends_on: &[u32],
+        now: Timestamp,
+    ) -> Self {
+        let (result, review) = match &step.state {
+            StepState::Completed { result, .. } => (Some(result), None),
+            StepState::AwaitingInput { review, .. } => (None, Some(review)),
+            StepState::Pending { .. }
+            | StepState::InProgress(_)
+            | StepState::Skipped { .. }
+            | StepState::Failed { .. } => (None, None),
+        };
+        let gates = step.spec.gates.as_deref();
+        Self {
+            plan_id: plan.head.id.to_string(),
+            plan_name: super::line(&plan.brief.name),
+            plan_status: plan.head.status().as_str(),
+            step_id: line.id.to_string(),
+            step_order: line.order,
+            step_type: line.step_type.as_str(),
+            title: line.title.as_ref().map(super::line),
+            status: line.status.as_str(),
+            stalled: line.stalls_at.is_some_and(|at| now > at),
+            attempt: line.attempt,
+            max_attempts: step.spec.max_attempts,
+            session_id: line.session.as_ref().map(SessionId::to_string),
+            started_at: line.started_at.map(super::at),
+            last_progress_at: line.last_progress_at.map(super::at),
+            stalls_at: line.stalls_at.map(super::at),
+            ended_at: line.ended_at.map(super::at),
+            depends_on: depends_on.to_vec(),
+            supersedes: line.supersedes.map(|step| step.to_string()),
+            superseded_by: line.superseded_by.map(|step| step.to_string()),
+            instructions: step.spec.instructions.clone(),
+            result_schema: gates.and_then(|gates| gates.result_schema.clone()),
+            acceptance_criteria: gates
+                .map_or_else(Vec::new, |gates| gates.acceptance_criteria.clone()),
+            review_by: gates.and_then(|gates| gates.review_by.map(ReviewBy::as_str)),
+            review: review.map(|review| Review::new(line.id, review)),
+            result_summary: result.map(|result| result.summary.clone()),
+            data: result.and_then(|result| result.data.clone()),
+            evidence: result.map_or_else(Vec::new, |result| Evidence::list(&result.evidence)),
+            reason: line.failure.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The response of `submit_step_result`.
 
+use onward_core::PlanStatus;
 use onward_core::branch::BranchVerdict;
-use onward_core::{PlanStatus, StepStatus};
 use onward_engine::next_step::NextStep as EngineNextStep;
 use onward_engine::submit::SubmitResponse;
 use schemars::JsonSchema;
@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::branch::TakenBranch;
 use super::next::NextStep;
+use super::review;
 use crate::hint::Interface;
 
 /// With a claimed `nextStep`, the response omits the step's id, which the call names; and `nextStep`
@@ -19,6 +20,11 @@ pub(crate) struct SubmittedResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<String>,
     step_status: &'static str,
+    /// The review of the result, if the step requires one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
     plan_id: String,
     plan_status: &'static str,
     progress: u32,
@@ -60,13 +66,19 @@ impl SubmittedResult {
             PlanStatus::Completed => "plan_complete",
             PlanStatus::Failed => "plan_failed",
         };
+        let review_id = submitted.review.map(|review| review.to_string());
         let next_step = submitted.next_step.as_ref();
         let changed = submitted.changed_instructions.as_ref();
         // Repeated values cost the agent in every step of the loop.
         let is_alone = !matches!(next_step, Some(EngineNextStep::Started(_)));
         Self {
             step_id: is_alone.then(|| submitted.step.to_string()),
-            step_status: StepStatus::Completed.as_str(),
+            step_status: submitted.step_status.as_str(),
+            url: review_id
+                .as_ref()
+                .zip(base_url)
+                .map(|(review, base)| review::url(base, review)),
+            review_id,
             plan_id: submitted.plan.to_string(),
             plan_status: submitted.plan_status.as_str(),
             progress: submitted.progress,

@@ -62,12 +62,12 @@ test("each notification is displayed once across all tabs", () => withServer(asy
     await context.grantPermissions(["notifications"], { origin: server.url });
     // Earlier notifications are not displayed.
     await server.requestReview(await server.createPlan("Old boats"), "Before.");
-    const settings = await open(context, `${server.url}/settings`);
+    const settings = await open(context, `${server.url}/settings/alerts`);
     assert.equal(await settings.textContent("#desktop"), OFF);
     await settings.click("[data-desktop]");
     await settings.waitForSelector(`#desktop:text-is("${ON}")`);
     const plans = await open(context, `${server.url}/plans`);
-    const reviews = await open(context, `${server.url}/reviews`);
+    const reviews = await open(context, `${server.url}/inbox`);
     for (const page of [plans, reviews]) await waitForStream(page);
     await settings.waitForSelector("html[data-stream=open]");
     const { reviewId } = await server.requestReview(await server.createPlan("Boats"), "Two remain.");
@@ -88,13 +88,13 @@ test("each notification is displayed once across all tabs", () => withServer(asy
     await settings.click("[data-desktop]");
     await settings.waitForSelector(`#desktop:text-is("${OFF}")`);
     await server.requestReview(await server.createPlan("Ships"), "Three remain.");
-    await reviews.waitForSelector("text=Three remain.");
+    await reviews.waitForSelector(".inbox-list >> text=Ships");
     assert.equal(recorded.notifications.length, 3);
 }));
 
 test("no page requests the permission automatically", () => withServer(async (server, context, recorded) => {
     await server.requestReview(await server.createPlan("Boats"));
-    for (const path of ["/plans", "/reviews", "/settings"]) {
+    for (const path of ["/plans", "/inbox", "/settings/alerts"]) {
         const page = await open(context, `${server.url}${path}`);
         await page.evaluate(() => new Promise(requestAnimationFrame));
         assert.deepEqual(page.consoleErrors, []);

@@ -4,35 +4,28 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { TestServer, launchBrowser, waitForStream, wasNotReloaded, open } from "./test-server.mjs";
+import { TestServer, launchBrowser, open, runWithServer, waitForStream, wasNotReloaded } from "./test-server.mjs";
 
 let browser;
 before(async () => { browser = await launchBrowser(); });
 after(() => browser.close());
 
-async function withServer(work) {
-    const server = await TestServer.start();
-    const context = await browser.newContext();
-    try {
-        await work(server, context);
-    } finally {
-        await context.close();
-        await server.close();
-    }
-}
+const withServer = (work) => runWithServer(browser, work);
 
 test("a stall appears on an open page and disappears when the step is released", () => withServer(async (server, context) => {
     const plan = await server.createPlan("Boats", { stallThresholdMs: 1 });
     const page = await open(context, `${server.url}/plans/${plan}`);
     await waitForStream(page);
-    assert.equal(await page.locator(".stall").count(), 0);
+    assert.equal(await page.locator(".verdict.stuck").count(), 0);
     await server.startStep(plan);
-    await page.waitForSelector(".stall form[action$='/requeue']");
-    await page.waitForSelector(".head .badge.stalled");
+    await page.waitForSelector(".verdict.stuck form[action$='/release']");
+    await page.waitForSelector(".head .badge.stuck");
     assert.ok(await wasNotReloaded(page), "the page was reloaded");
-    await page.click("form[action$='/requeue'] button");
+    await page.click("form[action$='/release'] button");
     await page.waitForSelector(".flash");
-    assert.equal(await page.locator(".stall").count(), 0);
+    assert.equal(await page.locator(".verdict.stuck").count(), 0);
+    // The silence stays in the timeline.
+    assert.equal(await page.locator(".bars rect.stuck").count(), 1);
     assert.deepEqual(page.consoleErrors, []);
 }));
 
@@ -44,7 +37,7 @@ test("the list of plans updates", () => withServer(async (server, context) => {
     await page.waitForSelector("#plans >> text=Boats");
     await waitForStream(page);
     await server.startStep(plan);
-    await page.waitForSelector("#plans .badge.executing");
+    await page.waitForSelector("#plans .badge.working");
     await server.createPlan("Houses");
     await page.waitForSelector("#plans >> text=Houses");
     assert.ok(await wasNotReloaded(page), "the page was reloaded");
@@ -52,8 +45,8 @@ test("the list of plans updates", () => withServer(async (server, context) => {
 
 test("a decision appears in another tab", () => withServer(async (server, context) => {
     await server.requestReview(await server.createPlan("Boats"));
-    const one = await open(context, `${server.url}/reviews`);
-    const other = await open(context, `${server.url}/reviews`);
+    const one = await open(context, `${server.url}/inbox`);
+    const other = await open(context, `${server.url}/inbox`);
     await waitForStream(other);
     await one.click("button[value=approve]");
     await one.waitForSelector(".flash");
@@ -62,51 +55,24 @@ test("a decision appears in another tab", () => withServer(async (server, contex
     assert.deepEqual([...one.consoleErrors, ...other.consoleErrors], []);
 }));
 
-test("reviews can be decided with the keyboard", () => withServer(async (server, context) => {
-    await server.requestReview(await server.createPlan("Boats"), "First.");
-    await server.requestReview(await server.createPlan("Houses"), "Second.");
-    await server.requestReview(await server.createPlan("Cars"), "Third.");
-    const page = await open(context, `${server.url}/reviews`);
-    await page.keyboard.press("j");
-    await page.keyboard.press("j");
-    await page.keyboard.press("a");
-    await page.waitForSelector(".flash");
-    assert.equal(await page.locator("text=Second.").count(), 0);
-    // Requesting changes requires feedback, so the key focuses the field.
-    await page.keyboard.press("j");
-    await page.keyboard.press("m");
-    await page.keyboard.type("Only red ones, am I clear?");
-    await page.keyboard.press("Tab");
-    await page.keyboard.press("Tab");
-    await page.keyboard.press("Enter");
-    await page.waitForSelector(".flash");
-    // Rejecting needs a confirmation.
-    await page.keyboard.press("j");
-    await page.keyboard.press("r");
-    assert.equal(await page.locator("text=Third.").count(), 1);
-    await page.keyboard.press("Enter");
-    await page.waitForSelector("#no-reviews");
-    assert.deepEqual(page.consoleErrors, []);
-}));
-
 test("user input is kept while the page updates", () => withServer(async (server, context) => {
     await server.requestReview(await server.createPlan("Boats"), "First.");
-    const page = await open(context, `${server.url}/reviews`);
+    const page = await open(context, `${server.url}/inbox`);
     await waitForStream(page);
     await page.click("details[id^=context-] summary");
-    await page.click("textarea");
+    await page.click("textarea[name=feedback]");
     await page.keyboard.type("Only red ");
     await server.requestReview(await server.createPlan("Houses"), "Second.");
-    await page.waitForSelector("text=Second.");
+    await page.waitForSelector(".inbox-list >> text=Houses");
     await page.keyboard.type("ones");
-    assert.equal(await page.locator("textarea").first().inputValue(), "Only red ones");
+    assert.equal(await page.inputValue("textarea[name=feedback]"), "Only red ones");
     assert.ok(await page.locator("details[id^=context-]").first().evaluate((details) => details.open));
     assert.ok(await wasNotReloaded(page), "the page was reloaded");
 }));
 
 test("added and moved steps appear in another tab", () => withServer(async (server, context) => {
     const plan = await server.createPlan("Boats");
-    const one = await open(context, `${server.url}/plans/${plan}`);
+    const one = await open(context, `${server.url}/plans/${plan}?tab=about`);
     const other = await open(context, `${server.url}/plans/${plan}`);
     await waitForStream(other);
     await one.click("#add summary");
@@ -115,12 +81,14 @@ test("added and moved steps appear in another tab", () => withServer(async (serv
     // User input is kept while the plan changes.
     await waitForStream(one);
     await server.startStep(plan);
-    await one.waitForSelector(".head .badge.executing");
+    await one.waitForSelector(".head .badge.working");
     assert.equal(await one.inputValue("#add-instructions"), "Ask both yards.");
     await one.click("#add button");
     await one.waitForSelector(".flash");
     await other.waitForSelector("#tab >> text=Ask the yards");
     const titles = (page) => page.locator("table.steps td.main > a").allInnerTexts();
+    await one.click(".views >> text=Table");
+    await one.waitForSelector("table.steps");
     assert.deepEqual(await titles(one), ["Find offers", "Compare them", "Ask the yards"]);
     await one.click("a[href*='reorder=1']");
     await one.click("button:has-text('Move step 3 up')");
@@ -143,7 +111,7 @@ test("a lost connection is reported and recovered", () => withServer(async (serv
     // Changes before the page has reconnected.
     await server.startStep(plan);
     await page.waitForSelector("#connection", { state: "hidden" });
-    await page.waitForSelector(".head .badge.executing");
+    await page.waitForSelector(".head .badge.working");
     assert.ok(await wasNotReloaded(page), "the page was reloaded");
 }));
 
@@ -154,19 +122,20 @@ test("all actions work without JavaScript", async () => {
         const plan = await server.createPlan("Boats");
         await server.requestReview(plan);
         const page = await context.newPage();
-        await page.goto(`${server.url}/reviews`);
-        await page.fill("textarea", "Only red ones.");
+        await page.goto(`${server.url}/inbox`);
+        await page.fill("textarea[name=feedback]", "Only red ones.");
         await page.click("button[value=modify]");
         assert.ok(await page.isVisible(".flash"));
-        await page.goto(`${server.url}/plans/${plan}`);
+        await page.goto(`${server.url}/plans/${plan}?tab=about`);
         await page.click("#add summary");
         await page.fill("#add-instructions", "Ask both yards.");
         await page.click("#add button");
         assert.ok(await page.isVisible(".flash"));
+        await page.click(".views >> text=Table");
         await page.click("a[href*='reorder=1']");
         await page.click("button:has-text('Move step 3 up')");
         assert.equal(await page.locator("tr:target td.number").innerText(), "2");
-        await page.goto(`${server.url}/plans/${plan}`);
+        await page.goto(`${server.url}/plans/${plan}?tab=about`);
         await page.click("#cancel summary");
         await page.fill("#cancel-reason", "no wind");
         await page.click("#cancel button");

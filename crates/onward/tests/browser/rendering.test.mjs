@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { TestServer, axe, launchBrowser, open, signIn, startModel, waitForStream } from "./test-server.mjs";
+import { AgentSession, TestServer, axe, launchBrowser, open, signIn, startModel, waitForStream } from "./test-server.mjs";
 
 const SCREENSHOTS = process.env.ONWARD_SCREENSHOTS;
 const SUMMARY = `## Three candidates remain
@@ -19,6 +19,59 @@ const SUMMARY = `## Three candidates remain
 
 The last one exceeds the budget, and is the best at sea: see [the test](https://example.org/boats).`;
 let browser, closed, model, others, pages, server;
+
+// A plan with taken branches that skip and add steps, a released step, and a late result.
+async function seedBranches(server) {
+    const steps = ["Collect candidate sources", "Search vendor documentation", "Extract figures into a table", "Compare against our workload", "Look for contradicting evidence", "Draft the recommendation", "Write the final report"];
+    const branch = (afterStepOrder, conditionExpression, ifTrueAction, actionParams) => ({ afterStepOrder, conditionExpression, ifTrueAction, actionParams });
+    const explain = ["Explain the outlier", "Repeat the measurement"].map((title) => ({ stepType: "analyze", title, instructions: `${title}, please.` }));
+    const plan = await server.createPlan("Evaluate three vector databases for 40M embeddings", {
+        steps,
+        branchingConditions: [
+            branch(1, "confidence < 0.3", "fail", { reason: "no source" }),
+            branch(2, "confidence >= 0.95", "skip_to", { targetStepOrder: 4 }),
+            branch(4, "has(result.spread) && result.spread > 25", "add_steps", { steps: explain }),
+        ],
+    });
+    const results = [["Found four independent sources; two of them agree.", 0.86], ["212 pages read, 31 of them with figures.", 0.96], ["Option B is 40 % cheaper.", 0.9]];
+    let compared;
+    for (const [resultSummary, confidence] of results) {
+        const step = await server.startStep(plan);
+        await server.post(`/steps/${step}/result`, { resultSummary, confidence, result: { spread: 64 } });
+        compared = step;
+    }
+    const next = () => server.post(`/plans/${plan}/next`, { sessionId: "claude-7f3a" });
+    const { stepId, claimToken } = await next();
+    await server.post(`/plans/${plan}/modify`, { action: "requeue_step", stepId });
+    await next();
+    await server.post(`/steps/${stepId}/result`, { resultSummary: "One region was measured at night." });
+    await server.post(`/steps/${stepId}/result`, { resultSummary: "It was the cache.", claimToken }).catch(() => {});
+    await next();
+    return { plan, compared, released: stepId };
+}
+
+// One session in each state.
+function seedSessions(server) {
+    const session = (id, directory, prompt) => {
+        const session = new AgentSession(server, id, directory);
+        session.prompt(prompt);
+        return session;
+    };
+    const looping = session("looping-1", "/srv/src/ml-ranker", "Wait until the pod is ready, then run the benchmark");
+    looping.respond("git log -3", "3f1c2aa Raise the memory limit of the ranker\n9a01b7e Pin the model to version 12");
+    for (let response = 0; response < 9; response++) looping.respond("kubectl get pods -n ranker", "ranker-7c9  0/1  Pending");
+    for (let call = 0; call < 3; call++) looping.begin("kubectl get pods -n ranker");
+    const nudged = session("nudged-1", "/srv/src/api", "Make the tests pass");
+    for (let response = 0; response < 6; response++) nudged.respond("cargo test", "test tides ... FAILED");
+    session("working-1", "/srv/src/docs-site", "Find out why the release notes have no date").respond("ls docs", "release.md, index.md and 40 other files in three directories");
+    const approval = session("approval-1", "/srv/src/data-platform", "Drop the old table");
+    approval.begin("psql -c 'drop table events_2023'");
+    approval.askForApproval();
+    const idle = session("idle-1", "/srv/src/web", "Say hello");
+    idle.hook("Stop");
+    const ended = session("ended-1", "/srv/src/web", "Say goodbye");
+    ended.hook("SessionEnd");
+}
 
 before(async () => {
     browser = await launchBrowser();
@@ -41,9 +94,15 @@ before(async () => {
     const evil = `<script>alert(1)</script> \u202egnp.exe ${"W".repeat(150)}`;
     const hostile = await rough.createPlan(evil, { steps: [evil] });
     const boats = await server.createPlan("Boats");
-    const { step } = await server.requestReview(boats, SUMMARY, ["Is 10 % over budget all right?"]);
+    const { step, reviewId } = await server.requestReview(boats, SUMMARY, ["Is 10 % over budget all right?", "Who signs?"]);
+    await server.requestReview(await server.createPlan("Upgrade PostgreSQL 14 to 17 on the ledger cluster"), "I would go with option B.\n\n".repeat(20), []);
+    seedSessions(server);
+    const branching = await seedBranches(server);
     const done = await server.createPlan("Tariffs of 2026", { steps: ["Read the law"] });
     await server.post(`/steps/${await server.startStep(done)}/result`, { resultSummary: "Done." });
+    for (const content of ["# Tariffs\n\nA first draft.", "# Tariffs\n\n| tariff | cents per kWh |\n|---|---:|\n| day | 31.4 |\n| night | 22.8 |"]) {
+        await server.post(`/plans/${done}/outputs`, { title: "Report", content });
+    }
     const calls = "/sessions/claude-7f3a/calls";
     await server.post(calls, { agent: "claude-code", directory: "/src/heat-pumps", tool: "Bash", input: { command: "cargo test" }, status: "running" });
     await server.post(calls, { tool: "Bash", input: { command: "make deploy" }, status: "running" });
@@ -69,7 +128,7 @@ before(async () => {
     const wild = await rough.post("/artifacts", { title: evil, content: evilText });
     const ownedPlan = await closed.createPlan("Pumps", { stallThresholdMs: 1 });
     const ownedStep = await closed.startStep(ownedPlan);
-    await closed.requestReview(await closed.createPlan("Boats"));
+    const { reviewId: ownedReview } = await closed.requestReview(await closed.createPlan("Boats"));
     await closed.post(calls, { agent: "codex", tool: "Bash", input: { command: "make" }, status: "running" });
     const log = (skillName, more) => server.post("/skills", { skillName, sessionId: "claude-7f3a", ...more });
     for (const [skillName, status] of [["market-survey", "completed"], ["cost-model", "failed"], ["market-survey", "executing"]]) {
@@ -79,7 +138,8 @@ before(async () => {
     }
     const { executionId } = await log("site-visit", { status: "started", planId: pump });
     pages = {
-        search: `${server.url}/search?q=heat+pump+noise`,
+        library_results: `${server.url}/library?q=heat+pump+noise`,
+        library: `${server.url}/library`,
         artifact: `${server.url}/artifacts/${artifact.artifactId}`,
         extractions: `${server.url}/plans/${pump}?tab=extractions`,
         outputs: `${server.url}/plans/${pump}?tab=outputs`,
@@ -92,15 +152,33 @@ before(async () => {
         login: `${closed.url}/login`,
         viewer: `${closed.url}/plans/${ownedPlan}`,
         viewer_step: `${closed.url}/plans/${ownedPlan}/steps/${ownedStep}`,
-        viewer_reviews: `${closed.url}/reviews`,
+        viewer_inbox: `${closed.url}/inbox`,
+        viewer_review: `${closed.url}/reviews/${ownedReview}`,
         viewer_session: `${closed.url}/sessions/claude-7f3a`,
-        viewer_settings: `${closed.url}/settings`,
-        owner_settings: `${closed.url}/settings?as=owner`,
+        viewer_access: `${closed.url}/settings/access`,
+        viewer_new_plan: `${closed.url}/plans/new`,
+        owner_access: `${closed.url}/settings/access?as=owner`,
         empty: `${empty.url}/plans`,
-        noreviews: `${empty.url}/reviews`,
+        noreviews: `${empty.url}/inbox`,
         nosessions: `${empty.url}/sessions`,
-        nosearch: `${empty.url}/search`,
+        nolibrary: `${empty.url}/library`,
+        overview: `${server.url}/`,
+        overview_many: `${rough.url}/`,
+        nooverview: `${empty.url}/`,
         plans: `${server.url}/plans`,
+        plans_stuck: `${server.url}/plans?state=stuck`,
+        graph: `${server.url}/plans/${pump}?view=graph`,
+        table: `${server.url}/plans/${pump}?view=table`,
+        inspector: `${server.url}/plans/${boats}?step=${step}`,
+        activity: `${server.url}/plans/${pump}?tab=activity`,
+        files: `${server.url}/plans/${pump}?tab=files`,
+        plan_about: `${server.url}/plans/${pump}?tab=about`,
+        done: `${server.url}/plans/${done}`,
+        versions: `${server.url}/plans/${done}?tab=files`,
+        branching: `${server.url}/plans/${branching.plan}`,
+        attempts: `${server.url}/plans/${branching.plan}?step=${branching.released}`,
+        branching_graph: `${server.url}/plans/${branching.plan}?view=graph`,
+        plans_menu: `${server.url}/plans#menu-sort`,
         plan: `${server.url}/plans/${pump}`,
         branches: `${server.url}/plans/${pump}?tab=branches`,
         planreviews: `${server.url}/plans/${boats}?tab=reviews`,
@@ -109,21 +187,32 @@ before(async () => {
         calls: `${server.url}/plans/${pump}?tab=calls`,
         step: `${server.url}/plans/${boats}/steps/${step}`,
         hostile: `${rough.url}/plans/${hostile}`,
-        add: `${server.url}/plans/${pump}#add`,
+        add: `${server.url}/plans/${pump}?tab=about#add`,
         reorder: `${server.url}/plans/${pump}?reorder=1`,
-        skills: `${server.url}/skills`,
-        skill: `${server.url}/skills/${executionId}`,
-        noskills: `${empty.url}/skills`,
-        reviews: `${server.url}/reviews`,
+        skills: `${server.url}/library/skills`,
+        skill: `${server.url}/library/skills/${executionId}`,
+        noskills: `${empty.url}/library/skills`,
+        inbox: `${server.url}/inbox`,
+        inbox_many: `${rough.url}/inbox`,
+        review: `${server.url}/reviews/${reviewId}`,
+        jump: `${server.url}/jump?q=heat`,
+        palette: `${server.url}/sessions#palette`,
         sessions: `${server.url}/sessions`,
         session: `${server.url}/sessions/claude-7f3a`,
         session_hostile: `${rough.url}/sessions/${encodeURIComponent(evil)}`,
-        settings: `${server.url}/settings`,
+        session_looping: `${server.url}/sessions/looping-1`,
+        session_approval: `${server.url}/sessions/approval-1`,
+        new_plan: `${server.url}/plans/new`,
+        connect: `${server.url}/settings`,
+        access: `${server.url}/settings/access`,
+        alerts: `${server.url}/settings/alerts`,
+        limits: `${server.url}/settings/limits`,
+        about: `${server.url}/settings/about`,
     };
     // Wait for the stall and the index, so that the pages display them.
     const page = await open(await browser.newContext(), pages.plan);
-    await page.waitForSelector(".stall");
-    await page.goto(pages.search);
+    await page.waitForSelector(".verdict.stuck");
+    await page.goto(pages.about);
     while (!(await page.content()).includes('id="index-pending">0<')) await page.reload();
     others = [empty, rough, closed];
 });
@@ -133,39 +222,43 @@ after(async () => {
     for (const each of [server, ...others]) await each.close();
 });
 
+// ONWARD_PAGES limits the pages, for example to `inbox,sessions`.
+const isSelected = ([name]) => !process.env.ONWARD_PAGES || process.env.ONWARD_PAGES.split(",").includes(name);
 // The role that a page is opened with.
 const roleFor = (name) => ["viewer", "owner"].find((role) => name.startsWith(role)) ?? null;
 // The browser logs an error for a 404 response.
 const expectedErrors = (name) => name === "notfound" ? ["Failed to load resource: the server responded with a status of 404 (Not Found)"] : [];
 
 for (const [device, viewport] of Object.entries({
-    desktop: { width: 1_100, height: 760 },
+    desktop: { width: 1_280, height: 800 },
     phone: { width: 390, height: 844 },
 })) {
     test(`all pages pass the checks: ${device}`, async () => {
         // The content security policy would block axe.
         const context = await browser.newContext({ viewport, bypassCSP: true });
-        for (const [name, url] of Object.entries(pages)) {
+        const problems = [];
+        for (const [name, url] of Object.entries(pages).filter(isSelected)) {
             await signIn(context, closed, roleFor(name));
             const page = await open(context, url);
             if (await page.locator("body[data-live]:not([data-live=''])").count() > 0) await waitForStream(page);
             for (const details of await page.locator(`details[id='${new URL(url).hash.slice(1)}']`).all()) {
                 await details.locator("summary").click();
             }
+            if (name === "palette") await page.keyboard.press("Control+k").then(() => page.waitForSelector("#palette li"));
             const width = await page.evaluate(() => document.documentElement.scrollWidth);
-            assert.ok(width <= viewport.width, `${name}: ${width} px wide`);
+            if (width > viewport.width) problems.push(`${name}: ${width} px wide`);
             await page.evaluate(axe);
             // The schemes differ only in colours.
             for (const [scheme, rules] of [["light", {}], ["dark", { runOnly: ["color-contrast"] }]]) {
                 await page.emulateMedia({ colorScheme: scheme });
-                if (SCREENSHOTS) await page.screenshot({ path: path.join(SCREENSHOTS, `${name}-${device}-${scheme}.png`) });
+                if (SCREENSHOTS) await page.screenshot({ path: path.join(SCREENSHOTS, `${name}-${device}-${scheme}.png`), fullPage: true });
                 const { violations } = await page.evaluate((rules) => globalThis.axe.run(rules), rules);
-                const found = violations.map(({ impact, id, nodes }) => `${impact} ${id}: ${nodes[0].html}`);
-                assert.deepEqual(found, [], `${name}, ${scheme}`);
+                problems.push(...violations.map(({ impact, id, nodes }) => `${name}, ${scheme}: ${impact} ${id}: ${nodes[0].html}`));
             }
-            assert.deepEqual(page.consoleErrors, expectedErrors(name), name);
+            if (page.consoleErrors.join() !== expectedErrors(name).join()) problems.push(`${name}: ${page.consoleErrors}`);
             await page.close();
         }
+        assert.deepEqual(problems, []);
         await context.close();
     });
 }
@@ -181,30 +274,30 @@ test("on a phone the navigation fits one line, the selected tab is visible, and 
     });
     assert.ok(edges[0] >= 0 && edges[1] <= 390, `${edges}`);
     await page.goto(pages.sessions);
-    const label = await page.locator("td[data-name=turns]").first().evaluate((cell) => getComputedStyle(cell, "::before").content);
-    assert.match(label, /turns/);
+    const label = await page.locator("td[data-name=responses]").first().evaluate((cell) => getComputedStyle(cell, "::before").content);
+    assert.match(label, /responses/);
     await context.close();
 });
 
 test("opening a tab scrolls to it and keeps the stall at the top", async () => {
     const context = await browser.newContext({ viewport: { width: 390, height: 844 } });
     const page = await open(context, pages.plan);
-    await page.click(".tabs >> text=Audit");
+    await page.click(".tabs >> text=Activity");
     await page.waitForURL(/#tabs$/);
     const top = await page.locator("#tabs").evaluate((tabs) => tabs.getBoundingClientRect().top);
     assert.ok(top >= 0 && top < 844, `${top}`);
-    assert.equal(await page.locator(".stall").count(), 1);
+    assert.equal(await page.locator(".verdict.stuck").count(), 1);
     await context.close();
 });
 
 test("no page violates its content security policy", async () => {
     const context = await browser.newContext();
-    for (const [name, url] of Object.entries(pages)) {
+    for (const [name, url] of Object.entries(pages).filter(isSelected)) {
         // With a fragment, the focus would start inside the page.
         await signIn(context, closed, roleFor(name));
         const page = await open(context, url.split("#")[0]);
-        // On the sign-in page, the token field has the focus.
-        if (name !== "login") {
+        // On these pages, a field has the focus.
+        if (!["login", "jump"].includes(name)) {
             await page.keyboard.press("Tab");
             assert.equal(await page.evaluate(() => document.activeElement.className), "skip", name);
         }

@@ -1,25 +1,16 @@
 // Session pages in a real browser: reported calls appear, open details stay open, and a call can be
-// marked as interrupted.
+// marked as dead.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { TestServer, launchBrowser, waitForStream, wasNotReloaded, open } from "./test-server.mjs";
+import { launchBrowser, open, runWithServer, waitForStream, wasNotReloaded } from "./test-server.mjs";
 
 let browser;
 before(async () => { browser = await launchBrowser(); });
 after(() => browser.close());
 
-async function withServer(work) {
-    const server = await TestServer.start();
-    const context = await browser.newContext();
-    try {
-        await work(server, context);
-    } finally {
-        await context.close();
-        await server.close();
-    }
-}
+const withServer = (work) => runWithServer(browser, work);
 
 test("calls and their state changes appear on an open page", () => withServer(async (server, context) => {
     const calls = "/sessions/s-1/calls";
@@ -29,7 +20,7 @@ test("calls and their state changes appear on an open page", () => withServer(as
     await page.waitForSelector(".call .badge.running");
     await server.post(calls, { tool: "Read", input: { command: "notes" } });
     await page.waitForSelector(".call .badge.requested");
-    await page.click(".call summary >> nth=0");
+    await page.click(".call .action summary >> nth=0");
     await server.post(`${calls}/1/2`, { change: "fail", result: "no such file" });
     await page.waitForSelector(".call .badge.failed");
     assert.ok(await page.locator(".call details[open]").count(), "open details stay open");
@@ -37,7 +28,7 @@ test("calls and their state changes appear on an open page", () => withServer(as
     await page.click("form[action$='/close'] button");
     await page.waitForSelector(".flash");
     await page.waitForSelector(".call .badge.interrupted");
-    await page.waitForSelector("#interrupted-title");
+    await page.waitForSelector("#dead-title");
     assert.deepEqual(page.consoleErrors, []);
 }));
 

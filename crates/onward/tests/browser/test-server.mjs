@@ -86,6 +86,31 @@ export class TestServer {
         return json;
     }
 
+    // Runs a command on the database of this server, and returns its output.
+    run(...args) {
+        return execFileSync(ONWARD_BINARY, args, this.processOptions()).toString();
+    }
+
+    // The first line of a command that does not end.
+    async firstLine(...args) {
+        const process = spawn(ONWARD_BINARY, args, { ...this.processOptions(), stdio: ["ignore", "pipe", "inherit"] });
+        let text = "";
+        for await (const chunk of process.stdout) {
+            text += chunk;
+            if (text.includes("\n")) break;
+        }
+        process.kill("SIGKILL");
+        return text.split("\n")[0];
+    }
+
+    // Imports a plan of another server with all its times shifted, as if it had been created earlier.
+    async importShifted(server, plan, milliseconds) {
+        const response = await fetch(`${server.url}/plans/${plan}/export.json`);
+        const shift = (time) => new Date(Date.parse(time) + milliseconds).toISOString();
+        const document = (await response.text()).replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, shift);
+        execFileSync(ONWARD_BINARY, ["--quiet", "import", "-"], { ...this.processOptions(), input: document });
+    }
+
     async createPlan(name, { steps = ["Find offers", "Compare them"], ...more } = {}) {
         const created = await this.post("/plans", {
             name,
@@ -104,6 +129,39 @@ export class TestServer {
         const step = await this.startStep(plan);
         const review = await this.post(`/steps/${step}/review`, { summary, questions });
         return { step, ...review };
+    }
+}
+
+// A session of Claude Code, as its hooks report it.
+export class AgentSession {
+    constructor(server, id, directory) {
+        Object.assign(this, { server, id, directory, count: 0 });
+    }
+
+    hook(name, payload = {}) {
+        const input = JSON.stringify({ session_id: this.id, cwd: this.directory, prompt_id: this.prompt_id, hook_event_name: name, ...payload });
+        return execFileSync(ONWARD_BINARY, ["hook", "claude-code"], { ...this.server.processOptions(), input }).toString();
+    }
+
+    prompt(prompt) {
+        this.prompt_id = `prompt-${++this.count}`;
+        this.hook("UserPromptSubmit", { prompt });
+    }
+
+    // A call before it runs. Onward may reject it.
+    begin(command, tool_name = "Bash") {
+        this.call = { tool_name, tool_input: { command }, tool_use_id: `toolu_${++this.count}` };
+        return this.hook("PreToolUse", this.call);
+    }
+
+    // A model response with one call and its output.
+    respond(command, output) {
+        this.begin(command);
+        this.hook("PostToolBatch", { tool_calls: [{ ...this.call, tool_response: output }] });
+    }
+
+    askForApproval() {
+        this.hook("PermissionRequest", this.call);
     }
 }
 
@@ -150,7 +208,7 @@ export async function signIn(context, server, role) {
     await page.goto(`${server.url}/login`);
     await page.fill("#token", server.tokens[role]);
     await page.click("form.box button");
-    await page.waitForURL("**/plans");
+    await page.waitForURL((url) => url.pathname !== "/login");
     await page.close();
 }
 
@@ -163,4 +221,16 @@ export async function waitForStream(page) {
 
 export function wasNotReloaded(page) {
     return page.evaluate(() => window.notReloaded === true);
+}
+
+// Runs `work` with a new server and a new browser context, and closes both.
+export async function runWithServer(browser, work, options = {}) {
+    const server = await TestServer.start();
+    const context = await browser.newContext(options);
+    try {
+        await work(server, context);
+    } finally {
+        await context.close();
+        await server.close();
+    }
 }

@@ -76,20 +76,12 @@ fn prints_the_help_on_standard_output_without_colour() {
 }
 
 #[test]
-fn without_arguments_prints_the_help_on_standard_error() {
-    let run = onward(&[]);
-    assert_eq!(run.stdout, "");
-    assert_eq!(run.stderr, onward(&["--help"]).stdout);
-    assert_eq!(run.code, Some(2));
-}
-
-#[test]
 fn rejects_an_unknown_command() {
     let run = onward(&["frobnicate"]);
     assert_eq!(run.stdout, "");
     assert_eq!(
         run.stderr,
-        "error: unrecognized subcommand 'frobnicate'\n\
+        "error: unknown command `frobnicate`\n\
          hint: see `onward --help`\n"
     );
     assert_eq!(run.code, Some(2));
@@ -108,14 +100,30 @@ fn suggests_the_nearest_flag() {
 
 #[test]
 fn suggests_the_nearest_command() {
-    for (typed, meant) in [("transcrpt", "transcript"), ("statu", "status")] {
+    for (typed, meant) in [
+        ("transcrpt", "transcript"),
+        ("statu", "status"),
+        ("list", "plan list"),
+        ("open", "serve --open"),
+    ] {
         let run = onward(&[typed]);
         assert_eq!(
             run.stderr,
-            format!("error: unrecognized subcommand '{typed}'\nhint: did you mean `{meant}`?\n")
+            format!("error: unknown command `{typed}`\nhint: did you mean `{meant}`?\n")
         );
         assert_eq!(run.code, Some(2));
     }
+}
+
+#[test]
+fn suggests_the_nearest_value() {
+    let run = onward(&["install", "cloude"]);
+    assert!(
+        run.stderr.ends_with("hint: did you mean `claude-code`?\n"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(run.code, Some(2));
 }
 
 #[test]

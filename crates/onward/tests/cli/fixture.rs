@@ -293,6 +293,7 @@ impl Builder {
             step,
             summary: "Three boats fit.\nThe blue one is the cheapest.".to_owned(),
             questions: vec!["Is blue acceptable?".to_owned()],
+            scope: onward_core::step::ReviewScope::Plan,
             token: None,
             session: None,
         };

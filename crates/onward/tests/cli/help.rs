@@ -1,5 +1,6 @@
-//! The help of every command, compared with `help.txt`. The commands are found by parsing the help.
-//! The global options are included once, in `onward --help`.
+//! The help of every command, compared with `help.txt`. The commands are found by parsing the help:
+//! those of the program are in groups, those of a command in one list. The global options are
+//! included once, in `onward --help`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -20,18 +21,34 @@ fn help(path: &[String]) -> String {
     String::from_utf8(run.stdout).expect("the help is UTF-8")
 }
 
+/// The headings of the commands in a help.
+const COMMANDS: [&str; 8] = [
+    "Look:",
+    "Decide:",
+    "Connect:",
+    "Team:",
+    "Data:",
+    "Check:",
+    "Plumbing:",
+    "Commands:",
+];
+
 /// The subcommands that a help lists, except `help`.
 fn subcommands(help: &str) -> Vec<String> {
-    let section = help
-        .split_once("\nCommands:\n")
-        .map_or("", |(_, rest)| rest);
-    section
-        .lines()
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
-        .map(str::to_owned)
-        .collect()
+    let mut names = Vec::new();
+    let mut is_listing = false;
+    for line in help.lines() {
+        match line.strip_prefix("  ") {
+            None => is_listing = COMMANDS.contains(&line),
+            // A line with more indentation continues a description.
+            Some(entry) if is_listing && !entry.starts_with(' ') => {
+                names.extend(entry.split_whitespace().next().map(str::to_owned));
+            }
+            Some(_) => {}
+        }
+    }
+    names.retain(|name| name != "help");
+    names
 }
 
 const GLOBAL_OPTIONS: &str = "\nGlobal options:\n";
@@ -83,12 +100,25 @@ fn the_help_of_every_command_matches_the_golden_file() {
 }
 
 #[test]
+fn every_help_fits_80_columns() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/help.txt");
+    let text = std::fs::read_to_string(path).expect("the golden file exists");
+    for line in text.lines() {
+        let is_long_word = line.trim_start().split(' ').count() == 1;
+        assert!(line.chars().count() <= 80 || is_long_word, "{line}");
+    }
+}
+
+#[test]
 fn the_walk_finds_commands_and_subcommands() {
     let commands = subcommands(&help(&[]));
-    for name in ["status", "plan", "serve", "hook", "completions"] {
+    for name in ["status", "plan", "step", "serve", "hook", "completions"] {
         assert!(commands.contains(&name.to_owned()), "{commands:?}");
     }
     let plan = subcommands(&help(&["plan".to_owned()]));
-    let expected = ["list", "show", "log", "next", "resume", "abandon", "delete"];
+    let expected = [
+        "list", "show", "log", "next", "create", "new", "template", "resume", "abandon", "fork",
+        "delete",
+    ];
     assert_eq!(plan, expected);
 }

@@ -4,7 +4,7 @@
 //! `fixture.rs`; most run on PostgreSQL, too. `help.txt` is the help of every command. Update both
 //! with `ONWARD_BLESS=1 cargo test -p onward --test cli`, and review the diff.
 //!
-//! Both streams are pipes here, so the output must have no colour.
+//! Both streams are pipes, so the output must have no colour; `terminal.rs` uses a pseudoterminal.
 
 #![allow(
     clippy::expect_used,
@@ -20,8 +20,10 @@ mod export_files;
 mod fixture;
 mod help;
 mod json;
+mod plan_files;
 mod project_trust;
 mod redact;
 mod restore;
 mod script;
+mod terminal;
 mod watch;

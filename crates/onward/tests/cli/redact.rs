@@ -4,7 +4,7 @@
 
 /// Patterns and their replacements. `d` is a digit, `h` a hexadecimal digit, `?` a lower-case
 /// letter.
-const TEMPLATES: [(&str, &str); 9] = [
+const TEMPLATES: [(&str, &str); 14] = [
     (
         "onw_hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh",
         "onw_<forty hexadecimal characters>",
@@ -27,6 +27,12 @@ const TEMPLATES: [(&str, &str); 9] = [
     ),
     ("dddd-dd-ddTdd:dd:dd.dddZ", "<instant>"),
     ("dddd-dd-dd dd:dd:ddZ", "YYYY-MM-DD hh:mm:ssZ"),
+    ("dddd-dd-dd dd:dd:dd", "YYYY-MM-DD hh:mm:ss"),
+    // The date is omitted if it is today.
+    ("dddd-dd-dd dd:dd", "<time>"),
+    (" dd:dd ", " <time> "),
+    (" dd:dd:", " <time>:"),
+    (" dd:dd\n", " <time>\n"),
     ("dddd-dd-dd", "YYYY-MM-DD"),
 ];
 

@@ -36,6 +36,7 @@ pub(crate) fn shell(fixture: &Fixture, command: &str) -> Command {
         .env("PATH", path)
         .env("HOME", fixture.dir.join("home"))
         .env("USER", "alice")
+        .env("TZ", "UTC")
         .env("ONWARD_DATABASE", &fixture.database)
         .stdin(Stdio::null());
     shell
@@ -83,6 +84,8 @@ fn normalize(fixture: &Fixture, bytes: &[u8], margin: &str) -> String {
     text = text.replace(folder, "{folder}");
     if fixture.is_server() {
         text = text.replace(&fixture.database, "{database}");
+        // The headline of the overview names the database.
+        text = text.replace("Onward 0.1.0 · {database}", "Onward 0.1.0 · onward.db");
     }
     let text = redact(&text);
     text.lines().fold(String::new(), |mut lines, line| {
@@ -153,6 +156,16 @@ fn lists_and_decides_reviews_on_postgres() {
 }
 
 #[test]
+fn shows_releases_and_fails_steps() {
+    on_sqlite("steps");
+}
+
+#[test]
+fn shows_releases_and_fails_steps_on_postgres() {
+    on_postgres("steps");
+}
+
+#[test]
 fn searches_artifacts_and_outputs() {
     on_sqlite("search");
 }
@@ -170,6 +183,16 @@ fn exports_and_imports_plans() {
 #[test]
 fn exports_and_imports_plans_on_postgres() {
     on_postgres("export_import");
+}
+
+#[test]
+fn creates_plans_from_files_and_templates() {
+    on_sqlite("plan_files");
+}
+
+#[test]
+fn creates_plans_from_files_and_templates_on_postgres() {
+    on_postgres("plan_files");
 }
 
 #[test]

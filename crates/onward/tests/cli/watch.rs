@@ -128,10 +128,7 @@ fn prints_the_status_in_a_pipe_until_the_reader_closes_it() {
     let mut output = BufReader::new(running.0.stdout.take().expect("the stream is piped"));
     let mut first = String::new();
     output.read_line(&mut first).expect("the status is printed");
-    assert!(
-        first.starts_with(|char: char| char.is_ascii_digit()),
-        "{first}"
-    );
+    assert!(first.starts_with("Onward "), "{first}");
     assert!(!first.contains('\u{1b}'), "{first:?}");
     drop(output);
     // The next write fails, which ends the command.
@@ -217,7 +214,7 @@ fn follows_changes_on_a_terminal_and_restores_it() {
     screen.wait_for("select");
     // Another process changes something.
     abandon(&fixture, &open_plan(&fixture));
-    screen.wait_for("failed");
+    screen.wait_for("cancelled");
     // Only changed cells are drawn, so wait for texts that are new on the screen.
     screen.press("\u{1b}[B\r");
     screen.wait_for("Tides:");
@@ -225,6 +222,33 @@ fn follows_changes_on_a_terminal_and_restores_it() {
     screen.wait_for("741185b2");
     screen.press("q");
     screen.check_exit(&fixture, 0);
+}
+
+#[test]
+fn releases_a_stuck_step_and_approves_a_review() {
+    let fixture = Fixture::empty("watch-actions").with_plans();
+    let mut screen = Screen::open(&fixture);
+    screen.wait_for("Comets");
+    // The stuck plan is the first one.
+    screen.press("r");
+    screen.wait_for("released 1 step");
+    screen.press("/boats\ra");
+    screen.wait_for("approve step 1");
+    screen.press("y");
+    screen.wait_for("approved step 1");
+    screen.press("q");
+    screen.check_exit(&fixture, 0);
+    let steps = |plan: &str| {
+        let run = command(&fixture, env!("CARGO_BIN_EXE_onward"))
+            .args(["--json", "step", "show", plan])
+            .output()
+            .expect("the binary starts");
+        let step: serde_json::Value =
+            serde_json::from_slice(&run.stdout).expect("the step is JSON");
+        step["status"].as_str().expect("a status").to_owned()
+    };
+    assert_eq!(steps("comets/1"), "pending");
+    assert_eq!(steps("boats/1"), "completed");
 }
 
 #[test]

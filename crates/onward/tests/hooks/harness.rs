@@ -24,7 +24,17 @@ impl Harness {
     pub(crate) fn new(test: &str, agent: &'static str) -> Self {
         let program = Program::new(env!("CARGO_BIN_EXE_onward"), test).with_current_dir("work");
         let home = program.dir.join("home");
-        std::fs::create_dir(&home).expect("create the home directory");
+        // Without the skill, every session starts with the advice that it contains.
+        let skill = home.join(match agent {
+            "claude-code" => ".claude/skills/onward-plans",
+            "codex" => ".codex/skills/onward-plans",
+            "gemini" => ".gemini/skills/onward-plans",
+            "kimi" => ".kimi-code/skills/onward-plans",
+            "cursor" => ".cursor/skills/onward-plans",
+            _ => ".config/opencode/skills/onward-plans",
+        });
+        std::fs::create_dir_all(&skill).expect("create the home directory");
+        std::fs::write(skill.join("SKILL.md"), "").expect("write the skill");
         Self {
             program: program
                 .with_env("HOME", home.display())

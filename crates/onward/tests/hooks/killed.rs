@@ -4,7 +4,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use onward_core::call::{CallStatus, Cause, message};
+use onward_core::call::{Cause, message};
 use onward_testbed::Cluster;
 use serde_json::Value;
 
@@ -68,7 +68,12 @@ impl Drop for Agent {
 }
 
 fn first_call(harness: &Harness) -> Option<Value> {
-    let list = harness.run_json(&["session", "list", "--json"]);
+    let list = harness.run(&["session", "list", "--json"], b"");
+    if list.code != Some(0) {
+        // The first hook creates the database.
+        return None;
+    }
+    let list: Value = serde_json::from_str(&list.stdout).unwrap();
     if list["sessions"].as_array().is_some_and(Vec::is_empty) {
         return None;
     }
@@ -116,7 +121,7 @@ fn reports_the_call_of_a_killed_agent(harness: &Harness) {
     );
     assert_eq!(interrupted["synthetic"], true);
     let text = harness.run(&["session", "show", SESSION], b"").stdout;
-    assert!(text.contains(CallStatus::Interrupted.as_str()), "{text}");
+    assert!(text.contains("killed"), "{text}");
 }
 
 #[test]

@@ -15,6 +15,7 @@
 
 mod activity;
 mod calls;
+mod capture;
 mod captured_payloads;
 mod concurrency;
 mod escalation;
@@ -24,6 +25,9 @@ mod harness;
 mod hostile_repositories;
 mod killed;
 mod plan_offers;
+mod prime;
+mod session_words;
 mod sessions;
+mod subagents;
 mod transcripts;
 mod untrusted_projects;

@@ -1,9 +1,11 @@
 //! A new session is offered the unfinished plan of its directory.
 
+use onward_testbed::Run;
+
 use crate::harness::Harness;
 
 /// Creates a plan in the database of the harness.
-fn create_plan(harness: &Harness, name: &str) -> String {
+pub(crate) fn create_plan(harness: &Harness, name: &str) -> String {
     let id = "0197f1a0-0000-7000-8000-000000000001";
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -30,9 +32,17 @@ fn create_plan(harness: &Harness, name: &str) -> String {
 }
 
 /// Reports a call that refers to the plan, which links the plan to the directory.
-fn report_plan(harness: &Harness, plan: &str) {
+pub(crate) fn report_plan(harness: &Harness, plan: &str) {
     let payload = harness.payload("plan_created").replace("{plan}", plan);
     harness.send_payload(&payload).assert_empty();
+}
+
+/// Resumes the session. A second start within seconds would count as the same event.
+fn resume(harness: &Harness) -> Run {
+    let resumed = harness
+        .payload("session_start")
+        .replace("startup", "resume");
+    harness.send_payload(&resumed)
 }
 
 #[test]
@@ -41,13 +51,14 @@ fn offers_an_unfinished_plan_of_the_directory_to_a_new_session() {
     let plan = create_plan(&harness, "Tides");
     harness.send("session_start").assert_empty();
     report_plan(&harness, &plan);
-    let offer = harness.send("session_start").json();
+    let offer = resume(&harness).json();
     let output = &offer["hookSpecificOutput"];
     assert_eq!(output["hookEventName"], "SessionStart");
     let text = output["additionalContext"].as_str().unwrap();
     assert!(text.contains("\"Tides\"") && text.contains(&plan), "{text}");
     harness.run(&["plan", "abandon", &plan, "--reason", "no"], b"");
-    harness.send("session_start").assert_empty();
+    let cleared = harness.payload("session_start").replace("startup", "clear");
+    harness.send_payload(&cleared).assert_empty();
 }
 
 #[test]

@@ -8,8 +8,8 @@ use crate::harness::{Harness, is_denied};
 fn lists_and_shows_a_session() {
     let harness = Harness::new("show", "claude-code");
     let empty = harness.run(&["session", "list"], b"");
-    assert_eq!((empty.code, empty.stdout.as_str()), (Some(0), ""));
-    assert!(empty.stderr.contains("onward install"));
+    // The first hook creates the database.
+    assert_eq!((empty.code, empty.stdout.as_str()), (Some(3), ""));
     harness.send("prompt").assert_empty();
     harness.send_idle_steps(8);
     harness.send("before_tool");
@@ -39,7 +39,7 @@ fn lists_and_shows_a_session() {
     let text = harness.run(&["session", "show", "7d0c1f6e"], b"").stdout;
     assert!(text.contains("7d0c1f6e"), "{text}");
     let table = harness.run(&["session", "list"], b"").stdout;
-    assert!(table.contains("claude-code"), "{table}");
+    assert!(table.contains("7d0c1f6e"), "{table}");
     let missing = harness.run(&["session", "show", "missing"], b"");
     assert_eq!(missing.code, Some(3));
     assert!(

@@ -122,6 +122,7 @@ fn writes_the_configuration_of_gemini() {
         "BeforeTool",
         "AfterTool",
         "AfterAgent",
+        "PreCompress",
         "SessionEnd",
     ];
     assert_nested_hooks(&settings["hooks"], "gemini", &events, 10_000);
@@ -137,7 +138,7 @@ fn writes_the_configuration_of_kimi() {
     );
     let config: toml::Table = home.read(".kimi-code/config.toml").parse().unwrap();
     let hooks = config["hooks"].as_array().unwrap();
-    assert_eq!(hooks.len(), 11);
+    assert_eq!(hooks.len(), 12);
     for table in hooks {
         let table = table.as_table().unwrap();
         let keys: Vec<&str> = table.keys().map(String::as_str).collect();

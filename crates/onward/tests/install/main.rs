@@ -12,4 +12,6 @@ mod doctor;
 mod files;
 mod formats;
 mod home;
-mod plugin;
+mod opencode_plugin;
+mod plugins;
+mod texts;

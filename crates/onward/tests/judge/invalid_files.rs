@@ -53,7 +53,7 @@ fn warns_about_an_empty_file() {
         assert_eq!(run.stdout, "");
         let warning = format!("warning: `{path}`");
         assert!(run.stderr.starts_with(&warning), "{}", run.stderr);
-        assert!(run.stderr.ends_with("turns: 0, steps: 0, stuck: 0\n"));
+        assert!(run.stderr.ends_with("0 turns, 0 responses, 0 looping\n"));
         assert_eq!(run.code, Some(0));
     }
 }

@@ -1,4 +1,4 @@
-//! The output: text, JSON, totals on standard error, and colour.
+//! The output: text, JSON, totals, and colour.
 
 use std::process::Stdio;
 
@@ -11,20 +11,21 @@ use crate::harness::{command, file, fixture, judge, row, rows};
 fn prints_an_aligned_line_per_turn() {
     let run = judge(&["turns.jsonl"]);
     let lines: Vec<_> = run.stdout.lines().collect();
-    assert_eq!(lines.len(), 8);
+    assert_eq!(lines.len(), 9);
     assert!(
         lines[0].starts_with(
-            "harbour/true                                    12 steps  stuck at step 7       8 idle \
-             steps in a row; "
+            "harbour/true                  looping since response 8 of 12: 8 responses in a row \
+             without progress ("
         ),
         "{}",
         lines[0]
     );
     assert_eq!(
         lines[1],
-        "harbour/reading                                 10 steps  ok                    no idle steps"
+        "harbour/reading               ok, 10 responses, all with progress"
     );
-    assert_eq!(run.stderr, "turns: 8, steps: 79, stuck: 3\n");
+    assert_eq!(lines[8], "8 turns, 79 responses, 3 looping");
+    assert_eq!(run.stderr, "");
     assert_eq!(run.code, Some(0));
 }
 
@@ -44,7 +45,7 @@ fn prints_a_json_object_per_turn() {
         run.stdout
     );
     assert!(run.stdout.contains("\"stalled_at\":null"));
-    assert_eq!(run.stderr, "turns: 8, steps: 79, stuck: 3\n");
+    assert_eq!(run.stderr, "8 turns, 79 responses, 3 looping\n");
 }
 
 #[test]
@@ -248,7 +249,7 @@ fn truncates_the_start_of_a_long_id_in_text_output() {
     let dir = TestDir::new("a-directory-with-a-name-that-is-rather-long");
     let path = file(&dir, "session.json", fixture("openai.json"));
     let run = judge(&[&path]);
-    let id: String = run.stdout.chars().take(44).collect();
+    let id: String = run.stdout.chars().take(28).collect();
     assert!(
         id.starts_with('…') && id.ends_with("session.json#0"),
         "{id}"
@@ -261,7 +262,7 @@ fn prints_colour_only_on_a_terminal_or_on_request() {
     assert!(!judge(&["turns.jsonl"]).stdout.contains('\u{1b}'));
     let coloured = judge(&["--color", "always", "turns.jsonl"]).stdout;
     assert!(
-        coloured.contains("\u{1b}[1;33mstuck at step 7"),
+        coloured.contains("\u{1b}[31mlooping\u{1b}[0m since response 8"),
         "{coloured}"
     );
     assert!(

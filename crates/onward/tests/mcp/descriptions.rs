@@ -9,8 +9,10 @@ use serde_json::{Map, Value, json};
 use crate::program;
 
 /// Ids of plans, steps and other items. They are opaque; an id that does not exist is not found.
-const IDS: [&str; 7] = [
+const IDS: [&str; 9] = [
+    "fromPlanId",
     "planId",
+    "reviewId",
     "stepId",
     "stepIds",
     "artifactId",
@@ -153,20 +155,43 @@ fn only_free_form_data_has_no_properties() {
         })
         .map(|field| field.path.clone())
         .collect();
-    let free_form = ["metadata", "result", "schema", "stepExecutionReport"];
+    let free_form = [
+        "metadata",
+        "result",
+        "schema",
+        "stepExecutionReport",
+        "steps[].resultSchema",
+    ];
     assert_eq!(bare, free_form.map(str::to_owned).into());
 }
 
 /// Optional fields that the list of core tools omits and the server accepts.
-const OMITTED: [&str; 8] = [
+const OMITTED: &[&str] = &[
+    "create_research_plan fromPlanId",
+    "create_research_plan fromStepOrder",
     "create_research_plan planDesignRationale",
+    "create_research_plan steps[].acceptanceCriteria",
+    "create_research_plan steps[].resultSchema",
+    "create_research_plan steps[].reviewBy",
+    "create_research_plan steps[].reviewRequired",
     "create_research_plan steps[].stallThresholdMs",
     "get_artifact maxChars",
+    "get_next_step waitMs",
     "get_plan_status thresholdMs",
+    "modify_plan cascade",
     "modify_plan modificationRationale",
     "report_step_progress percent",
+    "request_user_review scope",
     "store_research_output mediaType",
+    "submit_step_result evidence",
+    "submit_step_result evidence[].criterion",
+    "submit_step_result evidence[].kind",
+    "submit_step_result evidence[].outcome",
+    "submit_step_result evidence[].value",
+    "submit_step_result outputFormattingNotes",
     "submit_step_result stepExecutionReport",
+    "submit_user_decision reviewId",
+    "submit_user_decision sessionId",
 ];
 
 /// The list of core tools omits only fields of objects that it describes in `create_research_plan`,

@@ -174,7 +174,7 @@ fn reports_all_issues_of_a_plan_with_their_paths() {
     let issues = &rejected.error["details"]["issues"];
     for (issue, values) in [
         (3, ["10001", "10000"]),
-        (5, ["`dependsOn`", "`maxAttempts`"]),
+        (5, ["`title`", "field"]),
         (8, ["`search`", "`checkpoint`"]),
     ] {
         let message = issues[issue]["message"].as_str().unwrap();

@@ -11,16 +11,20 @@
     reason = "a broken precondition fails the test"
 )]
 
+mod app;
 mod claims;
 mod cost;
 mod descriptions;
 mod document;
 mod engine;
+mod features;
 mod fixtures;
+mod gates;
 mod hostile_names;
 mod inputs;
 mod loop_cost;
 mod model_tools;
+mod redo;
 mod release_build;
 mod resources;
 mod responses;
@@ -30,7 +34,9 @@ mod sizes;
 mod stdio;
 mod stored_texts;
 mod subscriptions;
+mod tasks;
 mod unavailable_database;
+mod waiting;
 mod whole_plan;
 
 use onward_testbed::Program;

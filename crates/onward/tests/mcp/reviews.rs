@@ -31,11 +31,7 @@ fn review(client: &mut Client, step: &str, answer: Value) -> Value {
     let params = &form["params"];
     let message = params["message"].as_str().unwrap();
     assert!(message.contains("Ready to publish") && message.contains("Under which name?"));
-    let decision = &params["requestedSchema"]["properties"]["decision"];
-    assert_eq!(
-        decision["enum"],
-        json!(["approve", "reject", "modify", "skip"])
-    );
+    assert_eq!(params["requestedSchema"]["required"], json!(["decision"]));
     client.send_message(&json!({ "jsonrpc": "2.0", "id": form["id"], "result": answer }));
     client.response_to(id)
 }
@@ -302,4 +298,130 @@ fn rejects_a_tampered_or_foreign_request_state() {
     }
     let status = client.call("get_plan_status", json!({ "planId": plan }));
     assert_eq!(status["status"], "awaiting_review");
+}
+
+#[test]
+fn the_fields_of_a_form_are_typed_and_have_titles_and_defaults() {
+    for era in [Era::Handshake, Era::Stateless] {
+        let dir = program();
+        let mut client = with_forms(&dir, era);
+        let (_, step) = claimed_step(&mut client);
+        let form = match era {
+            Era::Handshake => {
+                client.send_call("request_user_review", review_arguments(&step));
+                client.notification("elicitation/create")
+            }
+            Era::Stateless => input_required(&mut client, &step).0,
+        };
+        let fields = &form["params"]["requestedSchema"]["properties"];
+        let decision = &fields["decision"];
+        assert_eq!(decision["title"], "Decision");
+        let options = decision["oneOf"].as_array().expect("options");
+        let values: Vec<_> = options.iter().map(|option| &option["const"]).collect();
+        assert_eq!(values, ["approve", "modify", "skip", "reject"]);
+        assert!(options.iter().all(|option| option["title"].is_string()));
+        // The user must choose: an empty form does not approve.
+        assert!(decision.get("default").is_none());
+        assert_eq!(fields["answer1"]["title"], "1. Under which name?");
+        for name in ["answer1", "feedback"] {
+            assert_eq!(fields[name]["type"], "string", "{name}");
+            assert_eq!(fields[name]["default"], "", "{name}");
+            assert_eq!(fields[name]["maxLength"], 10_000, "{name}");
+        }
+        let names: Vec<_> = fields.as_object().expect("fields").keys().collect();
+        assert_eq!(names.len(), 3, "{names:?}");
+    }
+}
+
+#[test]
+fn the_answers_of_a_form_are_part_of_the_feedback() {
+    let answer = json!({
+        "action": "accept",
+        "content": { "decision": "modify", "answer1": "Onward", "feedback": "Louder" },
+    });
+    for era in [Era::Handshake, Era::Stateless] {
+        let dir = program();
+        let mut client = with_forms(&dir, era);
+        let (plan, step) = claimed_step(&mut client);
+        let response = match era {
+            Era::Handshake => review(&mut client, &step, answer.clone()),
+            Era::Stateless => {
+                let (_, state) = input_required(&mut client, &step);
+                retry(&mut client, &step, &state, &answer)
+            }
+        };
+        success("request_user_review", &response);
+        let audit = dir.run_json(&["--json", "plan", "log", &plan]);
+        let events = audit["events"].as_array().expect("events");
+        let feedback = events
+            .iter()
+            .find(|event| event["details"]["action"] == "modify")
+            .map(|event| &event["details"]["feedback"]);
+        assert_eq!(
+            feedback.and_then(Value::as_str),
+            Some("1. Under which name?\nOnward\n\nLouder")
+        );
+    }
+}
+
+#[test]
+fn a_client_of_an_older_version_gets_names_of_the_decisions() {
+    let dir = program();
+    let mut command = dir.command(&["mcp"]);
+    let mut client = Client::from_command(&mut command, Era::Stateless, json!({}));
+    client.send_message(&json!({
+        "jsonrpc": "2.0", "id": 1_000, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": { "elicitation": {} },
+            "clientInfo": { "name": "old", "version": "0" },
+        },
+    }));
+    client.response_to(1_000);
+    let call = |client: &mut Client, id: u64, name: &str, arguments: Value| {
+        client.send_message(&json!({
+            "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": name, "arguments": arguments },
+        }));
+    };
+    call(
+        &mut client,
+        1_001,
+        "create_research_plan",
+        fixtures::plan(1),
+    );
+    let plan = client.response_to(1_001)["result"]["structuredContent"]["planId"].clone();
+    call(
+        &mut client,
+        1_002,
+        "get_next_step",
+        json!({ "planId": plan }),
+    );
+    let step = client.response_to(1_002)["result"]["structuredContent"]["stepId"].clone();
+    let review = review_arguments(step.as_str().expect("step id"));
+    call(&mut client, 1_003, "request_user_review", review);
+    let form = client.notification("elicitation/create");
+    let fields = &form["params"]["requestedSchema"]["properties"];
+    assert_eq!(fields["decision"]["enum"].as_array().map(Vec::len), Some(4));
+    assert_eq!(
+        fields["decision"]["enumNames"].as_array().map(Vec::len),
+        Some(4)
+    );
+    assert!(fields["feedback"].get("default").is_none());
+}
+
+#[test]
+fn a_decision_elsewhere_ends_the_wait_for_a_form() {
+    let dir = program();
+    let mut client = with_forms(&dir, Era::Handshake);
+    let (_, step) = claimed_step(&mut client);
+    let id = client.send_call("request_user_review", review_arguments(&step));
+    let form = client.notification("elicitation/create");
+    dir.run_ok(&["review", "decide", &step, "approve"]);
+    let response = client.response_to(id);
+    let response = success("request_user_review", &response);
+    assert_eq!(response["decision"], "approve");
+    assert_eq!(response["stepStatus"], "completed");
+    let cancelled = client.notification("notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], form["id"]);
 }

@@ -144,13 +144,13 @@ async fn revoking_a_token_ends_its_session() {
     let browser = Browser::signed_in(&server, &token).await;
     assert_eq!(browser.get("/plans").await.status, StatusCode::OK);
     let boss = Browser::signed_in(&server, &owner).await;
-    let settings = boss.get("/settings").await;
+    let settings = boss.get("/settings/access").await;
     let id = settings.html.split("<bdi>ann</bdi>").nth(1).unwrap();
     let id = id.split("/settings/tokens/").nth(1).unwrap();
     let id = id.split('/').next().unwrap();
     let to = format!("/settings/tokens/{id}/revoke");
-    let redirect = boss.submit("/settings", &to, &[]).await;
-    assert_eq!(redirect.location, "/settings?done=revoked");
+    let redirect = boss.submit("/settings/access", &to, &[]).await;
+    assert_eq!(redirect.location, "/settings/access?done=revoked");
     let ended = browser.get("/plans").await;
     assert_eq!(ended.location, "/login?back=/plans");
     assert!(ended.cookie.contains("Max-Age=0"), "{}", ended.cookie);
@@ -258,16 +258,16 @@ async fn roles_without_permission_see_no_buttons_and_are_rejected() {
         .expect_success();
     for (role, token) in &tokens {
         let browser = Browser::signed_in(&server, token).await;
-        let page = browser.get(&format!("/plans/{id}")).await;
+        let page = browser.get(&format!("/plans/{id}?tab=about")).await;
         let may_abandon = ["admin", "member"].contains(role);
         assert_eq!(page.html.contains("<details id=\"cancel\">"), may_abandon);
         assert_eq!(page.html.contains("id=\"read-only\""), !may_abandon);
-        let reviews = browser.get("/reviews").await;
+        let reviews = browser.get("/inbox").await;
         // In the local tenant, agents may submit the decision of their user.
         let may_decide = *role != "viewer";
         let offered = reviews.html.contains("value=\"approve\"");
         assert_eq!(offered, may_decide, "{role}");
-        let settings = browser.get("/settings").await;
+        let settings = browser.get("/settings/access").await;
         let may_manage = *role == "admin";
         assert_eq!(
             settings.html.contains("action=\"/settings/tokens\""),
@@ -307,8 +307,8 @@ async fn an_owner_reserves_review_decisions_for_users() {
     review.await.expect_success();
     for (agents, status) in [("wait", 403), ("decide", 200)] {
         let fields = [("agents", agents)];
-        let set = browser.submit("/settings", "/settings/reviews", &fields);
-        assert_eq!(set.await.location, "/settings?done=reviews");
+        let set = browser.submit("/settings/access", "/settings/reviews", &fields);
+        assert_eq!(set.await.location, "/settings/access?done=reviews");
         let decision = format!("/api/v1/steps/{step}/decision");
         let decision = server.post_as(&agent, &decision, json!({ "decision": "approve" }));
         assert_eq!(decision.await.status.as_u16(), status, "{agents}");
@@ -323,7 +323,7 @@ async fn a_new_token_is_displayed_once() {
     let browser = Browser::signed_in(&server, &owner).await;
     let fields = [("name", "ci"), ("role", "agent"), ("days", "30")];
     let response = browser
-        .submit("/settings", "/settings/tokens", &fields)
+        .submit("/settings/access", "/settings/tokens", &fields)
         .await;
     let secret = response.html.split("class=\"secret\">").nth(1).unwrap();
     let secret = secret.split('<').next().unwrap().to_owned();
@@ -332,12 +332,12 @@ async fn a_new_token_is_displayed_once() {
         .get_as(&secret, "/api/v1/plans")
         .await
         .expect_success();
-    let later = browser.get("/settings").await;
+    let later = browser.get("/settings/access").await;
     later.assert_contains("<bdi>ci</bdi>");
     later.assert_lacks(&secret);
     let invalid = [("name", "ci"), ("role", "king")];
     let rejected = browser
-        .submit("/settings", "/settings/tokens", &invalid)
+        .submit("/settings/access", "/settings/tokens", &invalid)
         .await;
     assert_eq!(rejected.status, StatusCode::BAD_REQUEST);
 }
@@ -384,7 +384,7 @@ async fn items_of_other_tenants_are_not_found() {
         assert_eq!(response.status, StatusCode::NOT_FOUND, "{path}");
         assert_eq!(response.html.replace(&id, never), unknown.html, "{path}");
     }
-    let csrf_token = eve.get("/settings").await.csrf_token();
+    let csrf_token = eve.get("/settings/access").await.csrf_token();
     for path in [
         format!("/plans/{id}/abandon"),
         format!("/plans/{id}/steps/{step}/requeue"),
@@ -395,7 +395,5 @@ async fn items_of_other_tenants_are_not_found() {
         assert_eq!(response.status, StatusCode::NOT_FOUND, "{path}");
     }
     eve.get("/plans").await.assert_lacks("Boats");
-    eve.get("/reviews")
-        .await
-        .assert_contains("id=\"no-reviews\"");
+    eve.get("/inbox").await.assert_contains("id=\"no-reviews\"");
 }

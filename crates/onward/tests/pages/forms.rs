@@ -52,15 +52,20 @@ async fn a_stall_is_at_the_top_and_its_step_can_be_released() {
     let browser = Browser::new(&server);
     let page = format!("/plans/{plan}");
     let response = browser.get(&page).await;
-    response.assert_contains("Step 1: <bdi>Offers</bdi>");
-    let (warning, name) = (
-        response.html.find("id=\"stall-title\""),
-        response.html.find("<h1>"),
+    response.assert_contains("class=\"verdict stuck\"");
+    let (verdict, steps) = (
+        response.html.find("id=\"verdict\""),
+        response.html.find("id=\"tabs\""),
     );
-    assert!(warning.unwrap() < name.unwrap(), "the stall is at the top");
-    let to = format!("{page}/steps/{step}/requeue");
+    assert!(
+        verdict.unwrap() < steps.unwrap(),
+        "the verdict is at the top"
+    );
+    let step_page = browser.get(&format!("{page}/steps/{step}")).await;
+    step_page.assert_contains("badge stuck");
+    let to = format!("{page}/release");
     let redirect = browser.submit(&page, &to, &[]).await;
-    assert_eq!(redirect.location, format!("{page}?done=requeued"));
+    assert_eq!(redirect.location, format!("{page}?done=released&steps=1"));
     browser
         .get(&redirect.location)
         .await
@@ -76,11 +81,14 @@ async fn fails_a_stalled_step_with_a_reason() {
     let (plan, step) = stalled_plan(&server).await;
     let browser = Browser::new(&server);
     let page = format!("/plans/{plan}");
-    let to = format!("{page}/steps/{step}/fail");
+    let to = format!("{page}/fail");
     let redirect = browser
         .submit(&page, &to, &[("reason", "out of reach")])
         .await;
-    assert_eq!(redirect.location, format!("{page}?done=failed"));
+    assert_eq!(
+        redirect.location,
+        format!("{page}?done=step_failed&steps=1")
+    );
     let response = browser.get(&format!("{page}/steps/{step}")).await;
     response.assert_contains("out of reach");
     assert_eq!(status(&server, &plan).await["counts"]["failed"], 1);
@@ -104,13 +112,15 @@ async fn resumes_and_cancels_a_stalled_plan() {
         "{events}"
     );
     let to = format!("{page}/abandon");
-    browser.submit(&page, &to, &[("reason", "no wind")]).await;
-    let response = browser.get(&page).await;
+    let about = format!("{page}?tab=about");
+    browser.submit(&about, &to, &[("reason", "no wind")]).await;
+    let response = browser.get(&about).await;
     response.assert_contains("no wind");
+    response.assert_contains("class=\"verdict cancelled\"");
     response.assert_contains(
-        "<button disabled aria-describedby=\"modify-blocked\">Cancel plan…</button>",
+        "<button disabled aria-describedby=\"cancel-blocked\">Cancel plan…</button>",
     );
-    let csrf_token = browser.get("/settings").await.csrf_token();
+    let csrf_token = browser.get("/settings/access").await.csrf_token();
     let again = browser.post(&to, &[("csrf_token", &csrf_token)]).await;
     assert_eq!(again.status, StatusCode::CONFLICT);
     again.assert_contains("data-code=\"plan_is_terminal\"");
@@ -133,7 +143,7 @@ async fn instructions_are_saved_verbatim() {
     let redirect = browser
         .submit(&page, &format!("{page}/instruct"), &fields)
         .await;
-    assert_eq!(redirect.location, format!("{page}?done=instructed"));
+    assert_eq!(redirect.location, format!("{page}?done=instructed&steps=1"));
     browser.get(&page).await.assert_contains("One\n  two");
 }
 
@@ -150,7 +160,7 @@ async fn plan_in_review(server: &Server) -> (String, String, Value) {
 }
 
 #[tokio::test]
-async fn the_link_of_a_review_works_until_it_is_decided() {
+async fn the_link_of_a_decided_review_names_the_decision() {
     let server = program("pages-review").serve();
     let (plan, step, review) = plan_in_review(&server).await;
     let link = text(&review, "url");
@@ -159,7 +169,7 @@ async fn the_link_of_a_review_works_until_it_is_decided() {
         .expect("link to this server")
         .to_owned();
     let browser = Browser::new(&server);
-    for page in [path.as_str(), "/reviews"] {
+    for page in [path.as_str(), "/inbox"] {
         let response = browser.get(page).await;
         response.assert_contains("Two remain.");
         response.assert_contains("Is red fine?");
@@ -171,13 +181,30 @@ async fn the_link_of_a_review_works_until_it_is_decided() {
         .assert_contains("<span class=\"count\">1<");
     let to = format!("/reviews/{step}/decide");
     let redirect = browser.submit(&path, &to, &[("decision", "approve")]).await;
-    assert_eq!(redirect.location, "/reviews?done=approve");
+    assert_eq!(redirect.location, "/inbox?done=approve");
     browser
         .get(&redirect.location)
         .await
         .assert_contains("id=\"no-reviews\"");
-    assert_eq!(browser.get(&path).await.status, StatusCode::NOT_FOUND);
+    let decided = browser.get(&path).await;
+    assert_eq!(decided.status, StatusCode::OK);
+    decided.assert_contains("id=\"decided\"");
+    decided.assert_contains("approved it");
+    decided.assert_contains(&format!("/plans/{plan}?tab=activity"));
+    let unknown = format!("/reviews/{plan}");
+    assert_eq!(browser.get(&unknown).await.status, StatusCode::NOT_FOUND);
     assert_eq!(status(&server, &plan).await["counts"]["completed"], 1);
+    // Another user had the form open.
+    let csrf_token = browser.get("/plans").await.csrf_token();
+    let review = path.trim_start_matches("/reviews/");
+    let fields = [
+        ("csrf_token", csrf_token.as_str()),
+        ("decision", "skip"),
+        ("review", review),
+    ];
+    let late = browser.post(&to, &fields).await;
+    assert_eq!(late.status, StatusCode::CONFLICT);
+    late.assert_contains("id=\"decided\"");
 }
 
 #[tokio::test]
@@ -187,14 +214,14 @@ async fn a_rejected_decision_keeps_the_form() {
     let browser = Browser::new(&server);
     let to = format!("/reviews/{step}/decide");
     let rejected = browser
-        .submit("/reviews", &to, &[("decision", "modify")])
+        .submit("/inbox", &to, &[("decision", "modify")])
         .await;
     assert_eq!(rejected.status, StatusCode::BAD_REQUEST);
     rejected.assert_contains("role=\"alert\"");
     rejected.assert_contains("Two remain.");
     let fields = [("decision", "modify"), ("feedback", "Only red ones.")];
-    let redirect = browser.submit("/reviews", &to, &fields).await;
-    assert_eq!(redirect.location, "/reviews?done=modify");
+    let redirect = browser.submit("/inbox", &to, &fields).await;
+    assert_eq!(redirect.location, "/inbox?done=modify");
     let page = format!("/plans/{plan}/steps/{step}");
     browser.get(&page).await.assert_contains("Only red ones.");
     assert_eq!(status(&server, &plan).await["status"], "executing");
@@ -208,15 +235,13 @@ async fn a_rejected_review_fails_the_plan_and_a_skipped_one_does_not() {
         let (plan, step, _) = plan_in_review(&server).await;
         let to = format!("/reviews/{step}/decide");
         browser
-            .submit("/reviews", &to, &[("decision", decision)])
+            .submit("/inbox", &to, &[("decision", decision)])
             .await;
         assert_eq!(status(&server, &plan).await["status"], expected);
     }
     let (_, step, _) = plan_in_review(&server).await;
     let to = format!("/reviews/{step}/decide");
-    let response = browser
-        .submit("/reviews", &to, &[("decision", "burn")])
-        .await;
+    let response = browser.submit("/inbox", &to, &[("decision", "burn")]).await;
     assert_eq!(response.status, StatusCode::BAD_REQUEST);
 }
 
@@ -241,11 +266,62 @@ async fn the_audit_trail_is_filtered_and_paginated() {
     let response = browser.get(&page).await;
     assert_eq!(
         response.html.matches("<summary>step_progressed").count(),
-        50
+        60
     );
     let older = browser.get(&format!("{page}&from=12")).await;
     older.assert_contains("<summary>plan_modified");
-    let started = browser.get(&format!("{page}&event=step_started")).await;
-    assert_eq!(started.html.matches("<details id=\"event-").count(), 1);
-    started.assert_lacks("<summary>step_progressed");
+    older.assert_lacks("<summary>step_progressed #13");
+    let people = browser.get(&format!("{page}&who=people")).await;
+    people.assert_lacks("<summary>step_progressed");
+    people.assert_contains("<summary>plan_modified");
+}
+
+#[tokio::test]
+async fn redoes_a_step_and_forks_an_ended_plan() {
+    let server = program("pages-redo").serve();
+    let created = plan("Boats", &["Offers", "Write"]);
+    let created = server.post("/api/v1/plans", created).await.expect_success();
+    let plan = text(&created, "planId");
+    let first = start(&server, &plan).await;
+    let result = format!("/api/v1/steps/{first}/result");
+    let summary = json!({ "resultSummary": "Three offers" });
+    server.post(&result, summary.clone()).await.expect_success();
+    let browser = Browser::new(&server);
+    let page = format!("/plans/{plan}/steps/{first}");
+    let redirect = browser
+        .submit(
+            &page,
+            &format!("{page}/redo"),
+            &[("reason", "too old"), ("back", "step")],
+        )
+        .await;
+    assert_eq!(redirect.location, format!("{page}?done=redone&steps=1"));
+    let shown = browser.get(&redirect.location).await;
+    shown.assert_contains("class=\"flash\"");
+    shown.assert_contains("badge superseded");
+    let now = status(&server, &plan).await;
+    assert_eq!(now["counts"]["superseded"], 1);
+    assert_eq!(now["totalSteps"], 2);
+    let steps = server.get(&format!("/api/v1/plans/{plan}/steps")).await;
+    let steps = steps.expect_success();
+    let successor = text(&steps["steps"][1], "stepId");
+    assert_eq!(steps["steps"][0]["supersededBy"], successor.as_str());
+    assert_eq!(steps["steps"][1]["supersedes"], first.as_str());
+    for _ in 0..2 {
+        let step = start(&server, &plan).await;
+        let result = format!("/api/v1/steps/{step}/result");
+        server.post(&result, summary.clone()).await.expect_success();
+    }
+    assert_eq!(status(&server, &plan).await["status"], "completed");
+    let page = format!("/plans/{plan}/steps/{successor}");
+    let redirect = browser.submit(&page, &format!("{page}/fork"), &[]).await;
+    let fork = redirect.location.strip_prefix("/plans/").unwrap();
+    let fork = fork.strip_suffix("?done=forked").unwrap().to_owned();
+    assert_eq!(
+        status(&server, &plan).await["forks"],
+        json!([fork.as_str()])
+    );
+    let forked = status(&server, &fork).await;
+    assert_eq!(forked["forkedFrom"]["planId"], plan.as_str());
+    assert_eq!(forked["counts"]["pending"], 2);
 }

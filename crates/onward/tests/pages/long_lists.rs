@@ -8,7 +8,7 @@ use crate::browser::{Browser, plan, text};
 use crate::program;
 
 /// Marks the synthetic result of an interrupted call.
-const SYNTHETIC: &str = "class=\"sub unclamped synthetic\"";
+const SYNTHETIC: &str = "class=\"sent synthetic\"";
 
 async fn create_plan(server: &Server, steps: usize, more: serde_json::Value) -> String {
     let titles: Vec<String> = (1..=steps).map(|step| format!("Check {step}")).collect();
@@ -24,7 +24,7 @@ async fn create_plan(server: &Server, steps: usize, more: serde_json::Value) -> 
 }
 
 #[tokio::test]
-async fn collapses_all_but_three_stuck_steps() {
+async fn releases_all_stuck_steps_together() {
     let server = program("pages-stuck").serve();
     let id = create_plan(&server, 5, json!({ "stallThresholdMs": 1 })).await;
     for session in 0..5 {
@@ -34,13 +34,20 @@ async fn collapses_all_but_three_stuck_steps() {
             .await
             .expect_success();
     }
-    let response = Browser::new(&server).get(&format!("/plans/{id}")).await;
-    let (visible, collapsed) = response
-        .html
-        .split_once("<details id=\"more-stuck\"><summary>2 more</summary>")
-        .expect("collapsed list");
-    assert_eq!(visible.matches("/requeue\"").count(), 3);
-    assert_eq!(collapsed.matches("/requeue\"").count(), 2);
+    let browser = Browser::new(&server);
+    let page = format!("/plans/{id}");
+    let response = browser.get(&page).await;
+    assert_eq!(response.html.matches("class=\"stuck\" cx=").count(), 5);
+    let to = format!("{page}/release");
+    let redirect = browser.submit(&page, &to, &[]).await;
+    let steps = format!("{page}?done=released&steps=1,2,3,4,5");
+    assert_eq!(redirect.location, steps);
+    let status = server.get(&format!("/api/v1/plans/{id}")).await;
+    let status = status.expect_success();
+    assert_eq!(status["counts"]["pending"], 5);
+    // The silences stay in the timeline.
+    let response = browser.get(&page).await;
+    assert_eq!(response.html.matches("<rect class=\"stuck\" x=").count(), 5);
 }
 
 #[tokio::test]
@@ -58,14 +65,14 @@ async fn collapses_all_but_three_interrupted_calls() {
     let response = Browser::new(&server).get("/sessions/s").await;
     let (visible, collapsed) = response
         .html
-        .split_once("<details id=\"more-interrupted\"><summary>2 more</summary>")
+        .split_once("<details id=\"more-dead\"><summary>2 more</summary>")
         .expect("collapsed list");
     assert_eq!(visible.matches(SYNTHETIC).count(), 3);
     assert_eq!(collapsed.matches(SYNTHETIC).count(), 2);
 }
 
 #[tokio::test]
-async fn a_long_plan_opens_at_the_current_step() {
+async fn rows_of_the_same_kind_collapse() {
     let server = program("pages-long").serve();
     let id = create_plan(&server, 80, json!({})).await;
     for _ in 0..30 {
@@ -82,14 +89,14 @@ async fn a_long_plan_opens_at_the_current_step() {
     }
     // No step is in progress between two steps.
     let response = Browser::new(&server).get(&format!("/plans/{id}")).await;
-    response.assert_lacks(">Check 20<");
-    response.assert_contains(">Check 21<");
-    assert_eq!(
-        response.html.matches("<svg").count(),
-        10,
-        "timeline rows of started steps"
-    );
-    response.assert_contains("data-pending=\"40\"");
+    response.assert_contains(">Check 1<");
+    response.assert_contains(">29 more done</a>: steps 2 to 30");
+    response.assert_contains(">Check 31<");
+    response.assert_contains(">49 more queued</a>: steps 32 to 80");
+    let all = Browser::new(&server)
+        .get(&format!("/plans/{id}?rows=all"))
+        .await;
+    assert_eq!(all.html.matches("class=\"bars").count(), 80);
 }
 
 #[tokio::test]
@@ -102,27 +109,20 @@ async fn the_timeline_ends_when_the_plan_ends() {
         .post(&format!("/api/v1/plans/{id}/abandon"), json!({}))
         .await
         .expect_success();
-    let page = Browser::new(&server)
-        .get(&format!("/plans/{id}"))
-        .await
-        .html;
-    let instant = |after: &str| -> Timestamp {
-        let rest = page.split(after).nth(1).expect("time element");
-        let rest = rest.split("datetime=\"").nth(1).expect("time element");
-        let exact = rest.split('"').next().expect("time element");
-        exact.parse().expect("valid timestamp")
-    };
-    let span = instant("<dt>Ended</dt>").since(instant("data-name=\"started\""));
-    let span = match span.as_secs() {
-        0 => format!("{} ms", span.as_millis()),
-        seconds => format!("{seconds} s"),
-    };
-    let axis = page.split("class=\"axis\"").nth(1).expect("timeline axis");
-    let drawn = axis.split("</p>").next().expect("timeline axis");
-    assert!(
-        drawn.contains(&format!("<span>{span}</span>")),
-        "{span} in {drawn}"
-    );
+    let page = Browser::new(&server).get(&format!("/plans/{id}")).await;
+    let foot = page.html.split("class=\"axis-foot\"").nth(1);
+    let foot = foot
+        .and_then(|foot| foot.split("</p>").next())
+        .expect("axis");
+    let times: Vec<Timestamp> = foot
+        .split("datetime=\"")
+        .skip(1)
+        .map(|time| time.split('"').next().unwrap_or_default())
+        .map(|time| time.parse().expect("valid timestamp"))
+        .collect();
+    let ended = server.get(&format!("/api/v1/plans/{id}")).await;
+    let ended = text(&ended.expect_success(), "completedAt");
+    assert_eq!(times.last().map(ToString::to_string), Some(ended));
 }
 
 #[tokio::test]
@@ -140,7 +140,10 @@ async fn error_pages_have_the_code_of_the_problem() {
         ("after", "999"),
     ];
     let at = format!("/plans/{id}");
-    let response = browser.submit(&at, &format!("{at}/steps"), &invalid).await;
+    let about = format!("{at}?tab=about");
+    let response = browser
+        .submit(&about, &format!("{at}/steps"), &invalid)
+        .await;
     assert_eq!(response.status.as_u16(), 400);
     response.assert_contains("data-code=\"invalid_input\"");
     response.assert_contains("999");

@@ -11,8 +11,11 @@
 mod access;
 mod browser;
 mod forms;
+mod history;
+mod inbox;
 mod long_lists;
 mod markdown;
+mod new_plan;
 mod rendering;
 mod reorder;
 mod search;

@@ -10,7 +10,7 @@ use crate::program;
 async fn an_empty_database_shows_setup_instructions() {
     let server = program("pages-empty").serve();
     let browser = Browser::new(&server);
-    assert_eq!(browser.get("/").await.location, "/plans");
+    browser.get("/").await.assert_contains("id=\"first-run\"");
     let response = browser.get("/plans").await;
     assert_eq!(response.status, StatusCode::OK);
     response.assert_contains("claude mcp add --transport http onward http://127.0.0.1:");
@@ -35,11 +35,17 @@ async fn pages_have_security_headers_and_no_inline_code() {
     let browser = Browser::new(&server);
     let mut pages = vec![
         "/plans".to_owned(),
-        "/reviews".to_owned(),
+        "/inbox".to_owned(),
+        "/jump?q=boats".to_owned(),
+        "/sessions".to_owned(),
         "/settings".to_owned(),
-        "/search".to_owned(),
-        "/search?q=boats".to_owned(),
-        "/skills".to_owned(),
+        "/settings/access".to_owned(),
+        "/settings/alerts".to_owned(),
+        "/settings/limits".to_owned(),
+        "/settings/about".to_owned(),
+        "/library".to_owned(),
+        "/library?q=boats".to_owned(),
+        "/library/skills".to_owned(),
         format!("/plans/{id}/steps/{step}"),
         format!("/plans/{id}?reorder=1"),
         "/nowhere".to_owned(),
@@ -128,10 +134,12 @@ async fn hostile_text_is_escaped() {
     let mut pages = vec![
         "/plans".to_owned(),
         format!("/plans?q={}", "%22%3E%3Cscript%3E"),
-        "/reviews".to_owned(),
-        "/skills".to_owned(),
-        format!("/skills?skill={}", "%22%3E%3Cscript%3E"),
-        format!("/skills/{skill}"),
+        "/inbox".to_owned(),
+        "/library".to_owned(),
+        format!("/jump?q={}", "%22%3E%3Cscript%3E"),
+        "/library/skills".to_owned(),
+        format!("/library/skills?skill={}", "%22%3E%3Cscript%3E"),
+        format!("/library/skills/{skill}"),
         format!("/plans/{id}/steps/{step}"),
         format!("/plans/{id}?reorder=1"),
         format!("/plans/{}", "%3Cscript%3E"),
@@ -163,7 +171,7 @@ async fn hostile_text_is_escaped() {
 #[tokio::test]
 async fn plans_are_filtered_searched_and_paginated() {
     let server = program("pages-list").serve();
-    for number in 0..25 {
+    for number in 0..55 {
         let name = format!("Boat {number}");
         server
             .post("/api/v1/plans", plan(&name, &["a"]))
@@ -178,22 +186,21 @@ async fn plans_are_filtered_searched_and_paginated() {
     server.post(&abandon, json!({})).await.expect_success();
     let browser = Browser::new(&server);
     let first = browser.get("/plans").await;
-    assert_eq!(first.html.matches("class=\"when\"").count(), 20);
+    assert_eq!(first.html.matches("class=\"pick\"").count(), 50);
     let next = first.html.split("<a href=\"/plans?after=").nth(1).unwrap();
     let next = next.split('"').next().unwrap().replace("&#38;", "&");
     let second = browser.get(&format!("/plans?after={next}")).await;
-    assert_eq!(second.html.matches("class=\"when\"").count(), 6);
+    assert_eq!(second.html.matches("class=\"pick\"").count(), 6);
     second.assert_contains("Boat 0");
-    let failed = browser.get("/plans?status=failed").await;
-    assert_eq!(failed.html.matches("class=\"when\"").count(), 1);
-    failed.assert_contains("Cancelled");
-    let found = browser.get("/plans?q=BOAT+24").await;
-    assert_eq!(found.html.matches("class=\"when\"").count(), 1);
+    let found = browser.get("/plans?q=BOAT+54").await;
+    assert_eq!(found.html.matches("class=\"pick\"").count(), 1);
     browser
         .get("/plans?q=zeppelin")
         .await
         .assert_contains("id=\"no-matches\"");
-    first.assert_contains("<span class=\"number\">25</span> Active");
+    first.assert_contains("class=\"not_started\">not started <span class=\"figures\">55</span>");
+    let cancelled = browser.get("/plans?state=cancelled").await;
+    assert_eq!(cancelled.html.matches("class=\"pick\"").count(), 1);
 }
 
 #[tokio::test]
@@ -210,9 +217,14 @@ async fn a_plan_with_ten_thousand_steps_is_paginated() {
     let id = text(&created, "planId");
     let browser = Browser::new(&server);
     let response = browser.get(&format!("/plans/{id}?after=9960")).await;
-    response.assert_contains("Page 10000");
+    response.assert_contains("steps 9962 to 10000");
     response.assert_lacks("Page 9960<");
-    assert!(response.html.len() < 100_000, "{}", response.html.len());
+    let limit = 150_000;
+    assert!(response.html.len() < limit, "{}", response.html.len());
+    let all = browser
+        .get(&format!("/plans/{id}?after=9960&rows=all"))
+        .await;
+    all.assert_contains("Page 10000<");
 }
 
 #[tokio::test]

@@ -28,7 +28,8 @@ async fn adds_a_step_at_the_given_position() {
     let server = program("pages-add").serve();
     let (id, _) = create_plan(&server).await;
     let browser = Browser::new(&server);
-    let (page, to) = (format!("/plans/{id}"), format!("/plans/{id}/steps"));
+    let (at, to) = (format!("/plans/{id}"), format!("/plans/{id}/steps"));
+    let page = format!("{at}?tab=about");
     let fields = [
         ("instructions", "Ask the yard.\r\nBoth of them."),
         ("title", "Ask"),
@@ -36,7 +37,7 @@ async fn adds_a_step_at_the_given_position() {
         ("after", "1"),
     ];
     let redirect = browser.submit(&page, &to, &fields).await;
-    assert_eq!(redirect.location, format!("{page}?done=added"));
+    assert_eq!(redirect.location, format!("{at}?done=added"));
     browser
         .get(&redirect.location)
         .await
@@ -123,7 +124,7 @@ async fn viewers_see_no_buttons_and_blocked_buttons_have_a_reason() {
     ] {
         step_page.assert_lacks(control);
     }
-    step_page.assert_contains("id=\"read-only\"");
+    step_page.assert_contains("id=\"step-read-only\"");
     let csrf_token = response.csrf_token();
     for to in [
         format!("/plans/{id}/steps"),
@@ -147,11 +148,12 @@ async fn viewers_see_no_buttons_and_blocked_buttons_have_a_reason() {
         .post_as(&owner, &at, json!({}))
         .await
         .expect_success();
-    let finished = boss.get(&format!("/plans/{id}")).await;
+    let finished = boss.get(&format!("/plans/{id}?tab=about")).await;
     finished
         .assert_contains("<button disabled aria-describedby=\"modify-blocked\">Add step…</button>");
+    let finished = boss.get(&format!("/plans/{id}?view=table")).await;
     finished.assert_contains(
-        "<button disabled aria-describedby=\"modify-blocked\">Reorder steps</button>",
+        "<button disabled aria-describedby=\"reorder-blocked\">Reorder steps</button>",
     );
     let finished = boss.get(&format!("/plans/{id}/steps/{step}")).await;
     finished.assert_contains("<button disabled aria-describedby=\"blocked\">Move…</button>");

@@ -1,4 +1,4 @@
-//! The search page: three rankings, the state of the index, and the pages of the results.
+//! The library: one list of results, the state of the index, and the pages of the results.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{202e}";
 const NOTHING_PENDING: &str = "id=\"index-pending\">0<";
 
 #[tokio::test]
-async fn displays_text_semantic_and_combined_results() {
+async fn displays_results_by_text_and_by_meaning_in_one_list() {
     let url = model_api::start();
     let setup = program("pages-search")
         .with_config(&format!("[embeddings]\nurl = \"{url}\"\nmodel = \"small\""));
@@ -31,9 +31,11 @@ async fn displays_text_semantic_and_combined_results() {
     let browser = Browser::new(&server);
     let started = Instant::now();
     let response = loop {
-        let response = browser.get("/search?q=orca").await;
+        let about = browser.get("/settings/about").await;
+        let response = browser.get("/library?q=orca").await;
         // Both artifacts are embedded and found.
-        if response.html.contains(NOTHING_PENDING) && response.html.contains("semantic rank 2") {
+        if about.html.contains(NOTHING_PENDING) && response.html.contains(">Land<") {
+            about.assert_contains("<code><bdi>small</bdi></code>");
             break response;
         }
         assert!(
@@ -44,32 +46,20 @@ async fn displays_text_semantic_and_combined_results() {
         tokio::task::yield_now().await;
     };
     response.assert_contains("data-mode=\"hybrid\"");
-    let column = |id: &str| {
-        let from = response
-            .html
-            .split(&format!("id=\"{id}\""))
-            .nth(1)
-            .expect("column");
-        from.split("</section>")
-            .next()
-            .expect("end of the column")
-            .to_owned()
+    let hits: Vec<&str> = response.html.split("class=\"hit-title\"").skip(1).collect();
+    let [sea, land] = hits[..] else {
+        panic!("two results: {}", response.html)
     };
-    let (keyword, semantic, fused) = (column("keyword"), column("semantic"), column("fused"));
+    assert!(sea.contains(">Sea<") && land.contains(">Land<"));
     assert!(
-        keyword.contains("Sea") && !keyword.contains("Land"),
-        "{keyword}"
+        sea.contains("by-text") && sea.contains("by-meaning"),
+        "{sea}"
     );
-    let (sea, land) = (semantic.find("Sea"), semantic.find("Land"));
-    assert!(sea.is_some() && sea < land, "{semantic}");
     assert!(
-        fused.contains("score 0.0328 · text rank 1 · semantic rank 1"),
-        "{fused}"
+        !land.contains("by-text") && land.contains("by-meaning"),
+        "{land}"
     );
-    assert!(fused.contains("· text rank – · semantic rank 2"), "{fused}");
-    response.assert_contains("<code><bdi>small</bdi></code>");
-    let index = column("index");
-    assert!(index.contains(NOTHING_PENDING), "{index}");
+    assert!(sea.contains("<mark>orca</mark>"), "{sea}");
 }
 
 #[tokio::test]
@@ -83,10 +73,11 @@ async fn text_search_works_without_the_model() {
         .await
         .expect_success();
     let browser = Browser::new(&server);
-    let response = browser.get("/search?q=orca").await;
+    let response = browser.get("/library?q=orca").await;
     response.assert_contains("data-mode=\"keyword\"");
-    response.assert_contains("id=\"index-error\"><span class=\"error\">");
     response.assert_contains(">Sea<");
+    let about = browser.get("/settings/about").await;
+    about.assert_contains("id=\"index-error\"><span class=\"error\">");
 }
 
 #[tokio::test]
@@ -114,12 +105,19 @@ async fn results_link_to_escaped_text() {
         server.post(&path, body).await.expect_success();
     }
     let browser = Browser::new(&server);
-    let found = browser.get("/search?q=boats").await;
+    let found = browser.get("/library?q=boats").await;
     found.assert_contains("data-mode=\"keyword\"");
     found.assert_contains(&format!("href=\"/artifacts/{artifact}\""));
     found.assert_lacks("<script>alert");
+    let order = ["href=\"/outputs/", "href=\"/artifacts/"].map(|link| found.html.find(link));
+    assert!(order[0].is_some() && order[0] < order[1], "outputs first");
+    found.assert_contains(&format!("<a href=\"/plans/{id}\"><bdi>Boats</bdi></a>"));
+    let recent = browser.get("/library").await;
+    recent.assert_contains("version 2");
+    recent.assert_contains(&format!("href=\"/artifacts/{artifact}\""));
+    recent.assert_lacks("<script>alert");
     browser
-        .get("/search?q=boats&type=quote")
+        .get("/library?q=boats&type=quote")
         .await
         .assert_lacks("class=\"hits\"");
     let response = browser.get(&format!("/artifacts/{artifact}")).await;
@@ -184,7 +182,7 @@ async fn extractions_are_on_their_tab() {
     let response = browser.get(&format!("/plans/{id}?tab=extractions")).await;
     response.assert_contains("&#34;moons&#34;: 2");
     response.assert_contains("class=\"badge failed\"");
-    response.assert_contains("class=\"badge completed\"");
+    response.assert_contains("class=\"badge done\"");
     response.assert_contains(&format!("/artifacts/{artifact}"));
     let markdown = browser.get(&format!("/plans/{id}/export.md")).await;
     markdown.assert_contains("## Extractions");

@@ -20,6 +20,7 @@ mod passthrough;
 mod repairs;
 mod sessions;
 mod streams;
+mod text_loops;
 mod text_only;
 
 use onward_testbed::Program;

@@ -28,6 +28,25 @@ async fn prints_its_address_when_ready() {
 }
 
 #[tokio::test]
+async fn the_status_shows_the_port_of_a_running_server() {
+    let server = program("serving").serve();
+    let plan = json!({
+        "name": "Tides", "researchQuestion": "Why?",
+        "steps": [{ "stepType": "search", "instructions": "Find sources." }],
+    });
+    server.post("/api/v1/plans", plan).await.expect_success();
+    let (_, port) = server.url.rsplit_once(':').expect("address has a port");
+    let serving = format!("serving on :{port}\n");
+    for arguments in [&[][..], &["status"]] {
+        let output = server.program().run_ok(arguments);
+        assert!(output.contains(&serving), "{output}");
+    }
+    let program = server.kill();
+    let output = program.run_ok(&["status"]);
+    assert!(!output.contains("serving"), "{output}");
+}
+
+#[tokio::test]
 async fn the_bind_flag_overrides_the_configuration() {
     let server = program("bind")
         .with_config("[serve]\nbind = \"192.0.2.1:1\"")

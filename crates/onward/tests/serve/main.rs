@@ -14,6 +14,7 @@
 mod access;
 mod basics;
 mod bounds;
+mod discovery;
 mod events;
 mod interrupted_calls;
 mod issuer;
@@ -29,11 +30,13 @@ mod origin;
 mod page_routes;
 mod plan;
 mod readiness;
+mod review_page;
 mod routes;
 mod sessions;
 mod sign_in;
 mod telemetry;
 mod tenants;
+mod waiting;
 mod world;
 
 use onward_testbed::Program;

@@ -24,9 +24,18 @@ const CONFIG: &str = "[access]\nrequire_tokens = true\n[limits]\n\
 
 /// The largest resident memory of a process so far.
 fn peak_rss_kib(server: &Server) -> u64 {
+    memory_kib(server, "VmHWM:")
+}
+
+/// The resident memory of a process.
+pub(crate) fn rss_kib(server: &Server) -> u64 {
+    memory_kib(server, "VmRSS:")
+}
+
+fn memory_kib(server: &Server, field: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
     let status = status.expect("process runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
     let line = line.expect("the kernel reports the peak");
     let number = line.split_whitespace().next().expect("line has a number");
     number.parse().expect("number is valid")
@@ -186,7 +195,7 @@ async fn memory_stays_bounded_under_concurrent_worst_case_requests() {
     ] {
         cases.push(WorstCase::get(format!("/{page}")));
     }
-    cases.push(WorstCase::get("/search?q=word"));
+    cases.push(WorstCase::get("/library?q=word"));
     cases.push(WorstCase::get(format!("/plans/{plan}/export.json")));
     cases.push(WorstCase::get(format!("/plans/{plan}/export.md")));
     for body in bodies(4 * MIB) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use hmac::{Hmac, KeyInit, Mac};
 use onward_testbed::mock_server::{MockServer, ReceivedRequest, Reply};
 use onward_testbed::{Cluster, Program, Server, TIMEOUT};
+use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use tokio::time::timeout;
@@ -121,6 +122,27 @@ async fn wait_for_metric(server: &Server, kind: &str, outcome: &str, number: u32
         .unwrap_or_else(|_| panic!("{name}is less than {number}"));
 }
 
+#[tokio::test]
+async fn the_alerts_page_sends_a_test() {
+    let receiver = Receiver::start(None);
+    let setup = program("notify-test").with_config(&receiver.config());
+    let server = setup.serve();
+    let page = server.get("/settings/alerts").await;
+    let token = page.text().split("name=\"csrf_token\" value=\"").nth(1);
+    let token = token.and_then(|rest| rest.split('"').next());
+    let body = format!("csrf_token={}", token.expect("page has a form"));
+    let request = server
+        .request(Method::POST, "/settings/alerts/test")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .header("origin", &server.url)
+        .body(body);
+    let response = request.send().await.expect("response");
+    assert!(!response.status().is_client_error(), "{response:?}");
+    let requests = receiver.wait_for(1).await;
+    assert!(is_signed(&requests[0]));
+    assert_eq!(requests[0].json()["kind"], "test");
+}
+
 async fn sends_each_kind_once(setup: Program) {
     let receiver = Receiver::start(None);
     let server = setup.with_config(&receiver.config()).serve();
@@ -165,7 +187,7 @@ async fn sends_each_kind_once(setup: Program) {
     assert_eq!(body["step"]["attempt"], 1);
     assert!(!text(&body["text"]).is_empty());
     wait_for_metric(&server, "stall", "sent", 1).await;
-    let page = server.get("/settings").await;
+    let page = server.get("/settings/alerts").await;
     let page = page.text();
     assert!(!page.contains("class=\"error\""), "{page}");
     assert!(!page.contains("secret-path"), "{page}");
@@ -211,7 +233,7 @@ async fn retries_failed_deliveries_and_reports_the_error() {
     assert_eq!(check["ok"], false);
     assert!(text(&check["message"]).contains("302"), "{check}");
     assert!(!check.to_string().contains("secret-path"), "{check}");
-    let page = server.get("/settings").await;
+    let page = server.get("/settings/alerts").await;
     let page = page.text();
     let error = page.split("class=\"error\"").nth(1);
     assert!(error.is_some_and(|error| error.contains("302")), "{page}");

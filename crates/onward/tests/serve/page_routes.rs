@@ -23,7 +23,7 @@ pub(crate) enum Route {
 use Route::{Page, Public, Separate};
 
 /// The routes outside the API's table, as method and first argument of `route` in the sources.
-pub(crate) const ROUTES: [(&str, &str, Route); 47] = [
+pub(crate) const ROUTES: &[(&str, &str, Route)] = &[
     ("GET", "/", Page("viewer", &[])),
     ("GET", "/assets/{name}", Public),
     // `events.rs` covers the same stream.
@@ -37,6 +37,32 @@ pub(crate) const ROUTES: [(&str, &str, Route); 47] = [
     ("GET", "/notices", Page("viewer", &[])),
     ("GET", "/plans", Page("viewer", &[])),
     ("POST", "/plans/sample", Page("agent", &[])),
+    ("GET", "/plans/new", Page("viewer", &[])),
+    (
+        "POST",
+        "/plans/new",
+        Page(
+            "agent",
+            &[
+                ("name", "made"),
+                ("researchQuestion", "why"),
+                ("steps[0].instructions", "do"),
+                ("steps[0].stepType", "custom"),
+            ],
+        ),
+    ),
+    (
+        "POST",
+        "/plans/selected",
+        Page("member", &[("action", "release")]),
+    ),
+    ("POST", "/plans/export", Page("viewer", &[])),
+    ("POST", "/plans/{plan}/release", Page("member", &[])),
+    (
+        "POST",
+        "/plans/{plan}/fail",
+        Page("member", &[("reason", "over")]),
+    ),
     ("GET", "/plans/{plan}", Page("viewer", &[])),
     ("POST", "/plans/{plan}/resume", Page("member", &[])),
     (
@@ -64,6 +90,16 @@ pub(crate) const ROUTES: [(&str, &str, Route); 47] = [
     ),
     (
         "POST",
+        "/plans/{plan}/steps/{step}/redo",
+        Page("member", &[("reason", "over")]),
+    ),
+    (
+        "POST",
+        "/plans/{plan}/steps/{step}/fork",
+        Page("agent", &[]),
+    ),
+    (
+        "POST",
         "/plans/{plan}/steps/{step}/instruct",
         Page("member", &[("instructions", "other")]),
     ),
@@ -72,6 +108,8 @@ pub(crate) const ROUTES: [(&str, &str, Route); 47] = [
         "/plans/{plan}/steps/{step}/move",
         Page("member", &[("position", "2")]),
     ),
+    ("GET", "/inbox", Page("viewer", &[])),
+    ("GET", "/jump", Page("viewer", &[])),
     ("GET", "/reviews", Page("viewer", &[])),
     ("GET", "/reviews/{id}", Page("viewer", &[])),
     (
@@ -86,12 +124,20 @@ pub(crate) const ROUTES: [(&str, &str, Route); 47] = [
         "/sessions/{session}/calls/{turn}/{position}/close",
         Page("member", &[]),
     ),
+    ("GET", "/library", Page("viewer", &[])),
+    ("GET", "/library/skills", Page("viewer", &[])),
+    ("GET", "/library/skills/{execution}", Page("viewer", &[])),
     ("GET", "/search", Page("viewer", &[])),
     ("GET", "/artifacts/{id}", Page("viewer", &[])),
     ("GET", "/outputs/{id}", Page("viewer", &[])),
     ("GET", "/skills", Page("viewer", &[])),
     ("GET", "/skills/{execution}", Page("viewer", &[])),
     ("GET", "/settings", Page("viewer", &[])),
+    ("GET", "/settings/access", Page("viewer", &[])),
+    ("GET", "/settings/alerts", Page("viewer", &[])),
+    ("POST", "/settings/alerts/test", Page("owner", &[])),
+    ("GET", "/settings/limits", Page("viewer", &[])),
+    ("GET", "/settings/about", Page("viewer", &[])),
     (
         "POST",
         "/settings/reviews",
@@ -111,6 +157,8 @@ pub(crate) const ROUTES: [(&str, &str, Route); 47] = [
     ("GET", "/readyz", Public),
     ("GET", "metadata::SERVER_PATH", Public),
     ("GET", "metadata::MCP_PATH", Public),
+    ("GET", "server_card::CATALOG_PATH", Public),
+    ("GET", "server_card::CARD_PATH", Public),
     // Shows the whole server, to the server's own tenant only: `metrics.rs`.
     ("GET", "/metrics", Separate),
     // The tools are those of the API: `mcp.rs`.

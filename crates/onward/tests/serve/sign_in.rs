@@ -315,29 +315,29 @@ async fn lists_users_as_members_with_their_latest_role() {
         provider.issue(&claims);
         let response = get_page(&server, &callback_path(&sign_in), &sign_in.cookie).await;
         session = response.cookie("onward_session").expect("session started");
-        let page = get_page(&server, "/settings", &session).await;
+        let page = get_page(&server, "/settings/access", &session).await;
         let is_denied = members_section(&page.text).contains("class=\"reason\"");
         assert_eq!(is_denied, role != "admin", "{}", page.text);
     }
-    let page = get_page(&server, "/settings", &session).await.text;
+    let page = get_page(&server, "/settings/access", &session).await.text;
     let members = members_section(&page);
     let row = |name: &str| {
         let row = members.split("<tr>").find(|row| row.contains(name));
         row.unwrap_or_else(|| panic!("no {name} in {members}"))
     };
-    assert!(row("user:ann").contains("viewer"), "{members}");
+    assert!(row(">ann<").contains("viewer"), "{members}");
     let method = |name: &str| {
         let cell = row(name).split("data-name=\"signs in with\">").nth(1);
         let cell = cell.expect("row has a sign-in method");
         cell.split('<').next().expect("cell has text")
     };
-    assert_eq!(method("user:ann"), method("user:bob"));
-    assert_ne!(method("user:ann"), method("token:ci"));
+    assert_eq!(method(">ann<"), method(">bob<"));
+    assert_ne!(method(">ann<"), method(">ci<"));
     // The current user is marked.
-    assert!(row("user:bob").contains("class=\"sub\""), "{members}");
-    assert!(!row("user:ann").contains("class=\"sub\""), "{members}");
-    assert!(row("token:ci").contains("agent"), "{members}");
-    assert_eq!(members.matches("user:ann").count(), 1, "{members}");
+    assert!(row(">bob<").contains("class=\"sub\""), "{members}");
+    assert!(!row(">ann<").contains("class=\"sub\""), "{members}");
+    assert!(row(">ci<").contains("agent"), "{members}");
+    assert_eq!(members.matches(">ann<").count(), 1, "{members}");
 }
 
 #[tokio::test]
@@ -474,7 +474,7 @@ async fn claims_define_tenant_and_role_and_the_client_secret_is_sent() {
     };
     let response = complete(json!("acme"), json!(["everybody", "owner"])).await;
     let session = response.cookie("onward_session").expect("session started");
-    let page = get_page(&server, "/settings", &session).await.text;
+    let page = get_page(&server, "/settings/limits", &session).await.text;
     assert!(page.contains("<bdi>acme</bdi>"), "{page}");
     assert!(page.contains("owner"), "{page}");
     let (headers, _) = provider

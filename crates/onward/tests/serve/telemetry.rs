@@ -105,3 +105,41 @@ async fn an_unreachable_collector_does_not_affect_the_server() {
     server.signal("-TERM");
     assert_eq!(server.wait().code(), Some(0));
 }
+
+#[tokio::test]
+async fn a_tool_call_continues_the_trace_of_the_client() {
+    const TRACE: [u8; 16] = *b"trace-of-client!";
+    let collector = MockServer::start();
+    let setup = program("trace-parent").with_env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url);
+    let server = setup.serve();
+    let trace: String = TRACE.iter().map(|byte| format!("{byte:02x}")).collect();
+    let meta = serde_json::json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "traceparent": format!("00-{trace}-00f067aa0ba902b7-01"),
+    });
+    let call = serde_json::json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "list_active_plans", "arguments": {}, "_meta": meta },
+    });
+    let request = server.request(reqwest::Method::POST, "/mcp").json(&call);
+    let response = request
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "list_active_plans")
+        .send()
+        .await;
+    let response = response.expect("response received");
+    assert!(response.status().is_success(), "{response:?}");
+    response.bytes().await.expect("response is complete");
+    server.stop();
+    let contains = |bytes: &[u8], part: &[u8]| {
+        let mut windows = bytes.windows(part.len());
+        windows.any(|window| window == part)
+    };
+    let joined = collector.requests().iter().any(|request| {
+        contains(&request.body, &TRACE) && contains(&request.body, b"list_active_plans")
+    });
+    assert!(joined, "no span has the client's trace id");
+}

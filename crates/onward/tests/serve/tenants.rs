@@ -76,7 +76,7 @@ impl Tenants {
                 .await;
             view.push(normalize_json(response.expect_success(), &[]));
         }
-        let skill = format!("/skills/{}", ids.execution);
+        let skill = format!("/library/skills/{}", ids.execution);
         let skill = self.server.get_as(&self.theirs, &skill).await;
         assert!(skill.status.is_success(), "{skill:?}");
         view
@@ -402,7 +402,7 @@ async fn isolates_tenants_on_pages(setup: Program) {
     let mut compared = 0;
     let (server, ours) = (Arc::clone(&tenants.server), tenants.ours.clone());
     let visitor = Visitor::sign_in(&server, &ours).await;
-    for (method, path, route) in &page_routes::ROUTES {
+    for (method, path, route) in page_routes::ROUTES {
         let Route::Page(_, fields) = route else {
             continue;
         };

@@ -10,6 +10,8 @@ pub(crate) struct Ids {
     /// In progress, held by `session` with `claim`.
     pub(crate) step: String,
     pub(crate) claim: String,
+    /// Open, for a step of another plan.
+    pub(crate) review: String,
     pub(crate) artifact: String,
     pub(crate) output: String,
     /// An execution of a skill.
@@ -29,6 +31,7 @@ impl Ids {
             plan: id(1),
             step: id(2),
             claim: "0123456789abcdef0123456789abcdef".to_owned(),
+            review: id(7),
             artifact: id(3),
             output: id(4),
             execution: id(5),
@@ -70,6 +73,18 @@ impl Ids {
         let plan = text(&post("/plans", plan).await, "planId");
         let next = format!("/plans/{plan}/next");
         let next = post(&next, json!({ "sessionId": session })).await;
+        let other = json!({
+            "name": format!("{word} review"),
+            "researchQuestion": format!("Why {word}?"),
+            "steps": [{ "stepType": "search", "instructions": format!("Find {word}.") }],
+        });
+        let other = text(&post("/plans", other).await, "planId");
+        let step = text(
+            &post(&format!("/plans/{other}/next"), json!({})).await,
+            "stepId",
+        );
+        let summary = json!({ "summary": format!("Found {word}.") });
+        let review = post(&format!("/steps/{step}/review"), summary).await;
         let words = json!({ "title": word, "content": format!("the {word} words") });
         let artifact = text(&post("/artifacts", words.clone()).await, "artifactId");
         let output = post(&format!("/plans/{plan}/outputs"), words).await;
@@ -85,6 +100,7 @@ impl Ids {
             output: text(&output, "outputId"),
             execution: text(&skill, "executionId"),
             token: text(&token, "tokenId"),
+            review: text(&review, "reviewId"),
             plan,
             artifact,
             session,
@@ -100,7 +116,8 @@ impl Ids {
     /// If the argument names a kind of object that is not in this table.
     pub(crate) fn argument(&self, name: &str) -> Option<Value> {
         let value = match name {
-            "planId" => json!(self.plan),
+            "planId" | "fromPlanId" => json!(self.plan),
+            "reviewId" => json!(self.review),
             "stepId" | "targetStepId" => json!(self.step),
             "stepIds" | "dependsOn" => json!([self.step]),
             "claimToken" => json!(self.claim),

@@ -19,7 +19,7 @@ pub(super) fn decide(
     }
     check.steps("steps", specs);
     check.finish()?;
-    let total = facts.head.counts.total();
+    let total = facts.head.counts.last_order();
     let actual = usize::try_from(total)
         .unwrap_or(usize::MAX)
         .saturating_add(specs.len());

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::apply::Plan;
+use crate::branch::Branch;
 use crate::decide::resolve::{ExistingSteps, IdFacts, OrderFacts, ReferencedStep};
 use crate::id::{BranchId, StepId};
 use crate::plan::PlanHead;
 use crate::refusal::Refusal;
-use crate::step::Step;
+use crate::step::{NewStep, Step, StepStatus};
 
 /// The facts that a modification needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +27,32 @@ pub struct Needs {
     pub branches_after: Option<u32>,
     /// [`Facts::list`].
     pub list: bool,
+    /// [`Facts::outline`] and [`Facts::branches`].
+    pub outline: bool,
+}
+
+/// A step without its work and its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepOutline {
+    /// The definition.
+    pub spec: NewStep,
+    /// The position in the plan.
+    pub order: u32,
+    /// The status.
+    pub status: StepStatus,
+    /// The step that redoes this one.
+    pub superseded_by: Option<StepId>,
+}
+
+impl StepOutline {
+    fn new(step: &Step) -> Self {
+        Self {
+            spec: step.spec.clone(),
+            order: step.order,
+            status: step.status(),
+            superseded_by: step.superseded_by,
+        }
+    }
 }
 
 /// The required facts. Fields that [`needs`](super::needs) does not request may be empty.
@@ -49,6 +76,10 @@ pub struct Facts {
     pub branches_after: usize,
     /// All steps, sorted by order.
     pub list: Vec<StepId>,
+    /// All steps with their definitions, sorted by order.
+    pub outline: Vec<StepOutline>,
+    /// All branches.
+    pub branches: Vec<Branch>,
 }
 
 impl Facts {
@@ -64,6 +95,8 @@ impl Facts {
             ids: IdFacts::new(),
             branches_after: 0,
             list: Vec::new(),
+            outline: Vec::new(),
+            branches: Vec::new(),
         }
     }
 
@@ -89,13 +122,17 @@ impl Facts {
         if needs.list {
             facts.list = plan.steps().iter().map(Step::id).collect();
         }
+        if needs.outline {
+            facts.outline = plan.steps().iter().map(StepOutline::new).collect();
+            facts.branches = plan.branches().cloned().collect();
+        }
         facts
     }
 
     /// The existing steps, for new steps and branches that refer to them.
     pub(super) fn resolve_with<T>(&self, resolve: impl FnOnce(&ExistingSteps<'_>) -> T) -> T {
         resolve(&ExistingSteps {
-            total: self.head.counts.total(),
+            total: self.head.counts.last_order(),
             by_order: &|order| self.orders.get(&order).copied(),
             by_id: &|id| self.ids.get(&id).copied(),
         })

@@ -1,7 +1,7 @@
 //! Removes a pending step with its branches. Later orders shift.
 //!
-//! Rejected if a branch refers to the step, another step depends on it, or it is the only step: a
-//! plan has at least one.
+//! Rejected if a branch refers to the step, another step depends on it, it supersedes a step, or it
+//! is the only step: a plan has at least one.
 
 use super::facts::Facts;
 use crate::event::{Change, Event};
@@ -16,7 +16,7 @@ pub(super) fn decide(facts: &Facts, id: StepId) -> Result<(Change, Option<Event>
         (StepStatus::Pending, [], []) if facts.head.counts.total() <= 1 => {
             Some(NotRemovable::OnlyStep)
         }
-        (StepStatus::Pending, [], []) => None,
+        (StepStatus::Pending, [], []) => step.spec.supersedes.map(NotRemovable::Supersedes),
         (StepStatus::Pending, [dependent, ..], _) => Some(NotRemovable::NeededByStep(*dependent)),
         (StepStatus::Pending, [], [branch, ..]) => Some(NotRemovable::NeededByBranch(*branch)),
         (

@@ -24,6 +24,7 @@ pub(super) const UNJUDGED: &str = "?";
 pub(super) struct SessionState {
     pub(super) off: bool,
     pub(super) claims: Vec<SeenClaim>,
+    pub(super) is_primer_due: bool,
     pub(super) watched: Option<Watched>,
     pub(super) turn: Option<Turn>,
 }
@@ -64,6 +65,7 @@ impl TurnRecorder {
                 watched.turn = turn.number;
                 turn.key = turn.key.or_else(|| source.turn.clone());
                 turn.threshold = control.turn.stall_threshold.max(1);
+                turn.seen_at = now;
                 Self { watched, turn }
             }
             turn => {
@@ -103,6 +105,8 @@ impl TurnRecorder {
                 standing: EscalationState::default(),
                 threshold: control.turn.stall_threshold.max(1),
                 judgement: None,
+                seen_at: now,
+                answer: None,
             },
         }
     }

@@ -15,11 +15,14 @@ use onward_core::turn::{
     IdleReason, Judgement, LoopControl, OnStall, ProgressDetector, State, TurnEnd, Verdict, preview,
 };
 use onward_core::{PlanId, Timestamp};
-use onward_store::{CallLine, CallRecord, Plans, SeenClaim, Sessions, Sheet, TurnStep, Tx};
+use onward_store::{
+    CallLine, CallRecord, SeenClaim, Session, SessionActivity, Sessions, TurnStep, Tx,
+};
 
+use super::primer::{self, ProjectState};
 use super::recorder::{SessionState, TurnRecorder, is_current};
 use crate::agent::activity;
-use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep};
+use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, truncate_id};
 use crate::agent::tool_calls::{hooks, recover};
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -43,25 +46,35 @@ pub struct StepMessages {
     pub unreadable: Option<String>,
 }
 
-/// Information for a session that starts or resumes.
+/// A turn that a prompt has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BegunTurn {
+    /// The turn's number, from 1.
+    pub number: u32,
+    /// Whether the agent must receive a summary of the project, because its context was compacted.
+    pub is_primer_due: bool,
+}
+
+/// Information for a session that starts, resumes or has compacted its context.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionStart {
-    /// The open plan that was most recently worked on from the session's directory.
-    pub plan: Option<Sheet>,
+    /// The open plans of the session's project.
+    pub project: ProjectState,
+    /// Whether this event was already reported, by another hook.
+    pub is_repeat: bool,
     /// Interrupted calls of the session that have not been reported to the agent.
     pub interrupted: Vec<CallRecord>,
 }
 
 impl Engine {
-    /// A user's prompt: begins a turn and returns its number. The fingerprint is the turn's
-    /// baseline.
+    /// A user's prompt: begins a turn. The fingerprint is the turn's baseline.
     pub async fn begin_turn(
         &self,
         caller: &Caller,
         source: HookSource,
         fingerprint: Fingerprint,
         control: LoopControl,
-    ) -> Result<u32, Error> {
+    ) -> Result<BegunTurn, Error> {
         caller.allow(Permission::Record)?;
         let source = source.sanitized()?;
         let ctx = self.session_context(caller, &source.session);
@@ -70,7 +83,12 @@ impl Engine {
             let ctx = ctx.clone();
             Box::pin(async move {
                 let known = load_session(tx, &source, &ctx).await?;
-                begin(tx, &source, known, &fingerprint, control, ctx.now).await
+                let is_primer_due = known.is_primer_due;
+                let number = begin(tx, &source, known, &fingerprint, control, ctx.now).await?;
+                Ok::<_, Error>(BegunTurn {
+                    number,
+                    is_primer_due,
+                })
             })
         });
         started.await
@@ -160,6 +178,7 @@ impl Engine {
                 }
                 if let Some(mut turn) = known.turn.filter(|turn| turn.ended.is_none()) {
                     turn.ended = Some((now, TurnEnd::Answered));
+                    turn.answer.clone_from(&source.answer);
                     Sessions(tx).write_turn(&source.session, &turn);
                     hooks::end_turn(tx, &source, turn.number, now).await?;
                 }
@@ -173,34 +192,39 @@ impl Engine {
         ended.await
     }
 
-    /// A session starts or resumes. Interrupts calls whose result can no longer arrive: in this
-    /// session by timeout and exited owner, in other sessions on this host by exited owner.
-    /// `can_report` is false if the caller cannot pass messages to the agent; the interrupted calls
-    /// are then reported later.
+    /// A session starts, resumes or has compacted its context. Interrupts calls whose result can no
+    /// longer arrive: in this session by timeout and exited owner, in other sessions on this host by
+    /// exited owner. `event` is the event whose reply reaches the agent. It is `None` if the reply
+    /// does not; the interrupted calls are then reported later.
     pub async fn begin_session(
         &self,
         caller: &Caller,
         source: HookSource,
-        can_report: bool,
+        event: Option<&str>,
     ) -> Result<SessionStart, Error> {
         caller.allow(Permission::Record)?;
         let (source, environment) = (source.sanitized()?, self.environment());
+        let mut event = event.map(str::to_owned);
+        sanitize::optional_text(&mut event);
+        event.iter_mut().for_each(truncate_id);
         let ctx = self.session_context(caller, &source.session);
         let started = self.store.write(&caller.tenant, move |tx| {
             let (source, environment) = (source.clone(), Arc::clone(&environment));
-            let ctx = ctx.clone();
+            let (ctx, event) = (ctx.clone(), event.clone());
             Box::pin(async move {
                 let now = ctx.now;
-                load_session(tx, &source, &ctx).await?;
+                let (_, session) = load_whole_session(tx, &source, &ctx).await?;
                 recover(tx, &source.session, &*environment, Timeouts::Enforced, now).await?;
                 let mut started = SessionStart::default();
-                if can_report {
+                if let Some(event) = &event {
                     started.interrupted = hooks::take_unreported(tx, &source.session).await?;
+                    started.is_repeat = primer::is_repeat(session.primed.as_ref(), event, now);
+                    if !started.is_repeat {
+                        Sessions(tx).prime_session(&source.session, event, now);
+                    }
                 }
-                if let Some(directory) = &source.directory
-                    && let Some(plan) = Sessions(tx).plan_of_directory(directory).await?
-                {
-                    started.plan = Plans(tx).sheet(plan).await?;
+                if let Some(project) = source.project() {
+                    started.project = primer::load(tx, project, now).await?;
                 }
                 Ok::<_, Error>(started)
             })
@@ -210,14 +234,36 @@ impl Engine {
         Ok(started)
     }
 
+    /// The agent has compacted its context, and the reply to this event does not reach it. Its next
+    /// prompt carries the summary of the project.
+    pub async fn record_compaction(
+        &self,
+        caller: &Caller,
+        source: HookSource,
+    ) -> Result<(), Error> {
+        caller.allow(Permission::Record)?;
+        let source = source.sanitized()?;
+        let ctx = self.session_context(caller, &source.session);
+        let recorded = self.store.write(&caller.tenant, move |tx| {
+            let (source, ctx) = (source.clone(), ctx.clone());
+            Box::pin(async move {
+                load_session(tx, &source, &ctx).await?;
+                Sessions(tx).prime_session(&source.session, primer::DUE, ctx.now);
+                Ok::<(), Error>(())
+            })
+        });
+        recorded.await
+    }
+
     /// Ends a session and its turns.
     pub async fn end_session(&self, caller: &Caller, source: HookSource) -> Result<(), Error> {
         caller.allow(Permission::Record)?;
         let (source, now) = (source.sanitized()?, self.now());
+        let actor = caller.name.clone();
         let ended = self.store.write(&caller.tenant, move |tx| {
-            let source = source.clone();
+            let (source, actor) = (source.clone(), actor.clone());
             Box::pin(async move {
-                record_session_activity(tx, &source, now).await?;
+                record_session_activity(tx, &source, &actor, now).await?;
                 hooks::end_session(tx, &source.session, now).await?;
                 Sessions(tx).end_session(&source.session, now);
                 Ok::<(), Error>(())
@@ -234,32 +280,46 @@ pub(super) async fn load_session(
     source: &HookSource,
     ctx: &CommandContext,
 ) -> Result<SessionState, Error> {
-    let known = record_session_activity(tx, source, ctx.now).await?;
+    Ok(load_whole_session(tx, source, ctx).await?.0)
+}
+
+/// [`load_session`] with the whole row of the session.
+pub(super) async fn load_whole_session(
+    tx: &mut Tx,
+    source: &HookSource,
+    ctx: &CommandContext,
+) -> Result<(SessionState, Session), Error> {
+    let (known, session) = record_session_activity(tx, source, &ctx.author.name, ctx.now).await?;
     activity::record(tx, &source.session, &known.claims, ctx).await?;
-    Ok(known)
+    Ok((known, session))
 }
 
 async fn record_session_activity(
     tx: &mut Tx,
     source: &HookSource,
+    actor: &str,
     now: Timestamp,
-) -> Result<SessionState, Error> {
-    let directory = source.directory.as_deref();
-    let (session, watched, turn) = Sessions(tx)
-        .record_session_activity(
-            &source.session,
-            &source.agent,
-            directory,
-            &source.subagent,
-            now,
-        )
-        .await?;
-    Ok(SessionState {
+) -> Result<(SessionState, Session), Error> {
+    // The task of a subagent is not a prompt of the user.
+    let prompt = source.prompt.as_deref();
+    let activity = SessionActivity {
+        id: &source.session,
+        agent: &source.agent,
+        directory: source.directory.as_deref(),
+        subagent: &source.subagent,
+        actor: Some(actor),
+        prompt: prompt.filter(|_| !source.is_subagent()),
+    };
+    let (session, watched, turn) = Sessions(tx).record_session_activity(&activity, now).await?;
+    let primed = session.primed.as_ref();
+    let known = SessionState {
         off: session.switched_off,
-        claims: session.claims,
+        claims: session.claims.clone(),
+        is_primer_due: primed.is_some_and(|primed| primed.event == primer::DUE),
         watched,
         turn,
-    })
+    };
+    Ok((known, session))
 }
 
 /// Begins a turn and returns its number.
@@ -282,6 +342,10 @@ async fn begin(
     } else {
         TurnRecorder::begin(tx, source, known, control, now)
     };
+    if is_repeat {
+        // Codex reports the start of a subagent, then its task: the subagent has done nothing yet.
+        recorder.turn.seen_at = recorder.turn.began_at;
+    }
     recorder.set_baseline(fingerprint);
     recorder.save(tx, source);
     if let Some(last) = last {
@@ -320,14 +384,13 @@ async fn observe(
         None => recorder.judge(&calls, &step.fingerprint, control, now),
     };
     recorder.set_state(judged.state, judged.escalation);
-    let idle = idle_reasons(&recorder.watched.state);
     record_step(
         tx,
         source,
         &mut recorder,
         &judged.verdict,
         &calls,
-        &idle,
+        judged.to_agent.clone(),
         now,
     );
     recorder.save(tx, source);
@@ -363,16 +426,17 @@ fn record_step(
     recorder: &mut TurnRecorder,
     verdict: &Verdict,
     calls: &[ObservedCall],
-    idle: &[IdleReason],
+    mut message: Option<String>,
     now: Timestamp,
 ) {
     let Some(judgement) = Judgement::from_verdict(verdict) else {
         return;
     };
+    let idle = idle_reasons(&recorder.watched.state);
     recorder.turn.judgement = Some(judgement);
     let reason = match verdict {
         Verdict::Progress { reason } => Some(reason.to_string()),
-        Verdict::Idle { .. } | Verdict::Stalled { .. } => describe(idle),
+        Verdict::Idle { .. } | Verdict::Stalled { .. } => describe(&idle),
         Verdict::Unjudged { .. } | Verdict::Ended => None,
     };
     // The reasons are those of the last calls.
@@ -385,6 +449,7 @@ fn record_step(
     if judgement == Judgement::Progress {
         recorder.turn.progressed_at = Some(now);
     }
+    sanitize::optional_text(&mut message);
     let step = TurnStep {
         number: recorder.turn.standing.steps,
         at: now,
@@ -397,6 +462,7 @@ fn record_step(
             .take(MAX_CALLS_PER_STEP)
             .map(|(at, call)| call_line(call, idle_reason(at)))
             .collect(),
+        message,
     };
     Sessions(tx).add_turn_step(&source.session, &recorder.turn, &step);
 }
@@ -414,9 +480,9 @@ fn keep_claims(tx: &mut Tx, source: &HookSource, known: &[SeenClaim], seen: &[Se
 }
 
 fn link_plans(tx: &mut Tx, source: &HookSource, plans: &[PlanId], now: Timestamp) {
-    if let Some(directory) = &source.directory {
+    if let Some(project) = source.project() {
         for plan in plans {
-            Sessions(tx).link_directory(directory, *plan, now);
+            Sessions(tx).link_directory(project, *plan, now);
         }
     }
 }

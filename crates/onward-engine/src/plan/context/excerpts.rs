@@ -1,5 +1,6 @@
 //! Artifacts, outputs and results that a context contains, loaded within its budget.
 
+use onward_core::step::Evidence;
 use onward_core::{Json, PlanId, StepId};
 use onward_store::{Contexts, Excerpt, OutputExcerpt, Outputs, StepBrief, Tx};
 
@@ -22,6 +23,8 @@ pub struct StepWithResult {
     pub summary: Option<String>,
     /// Structured data of the result: complete or absent.
     pub data: Option<Json>,
+    /// Evidence that the result meets the step's criteria: complete or absent.
+    pub evidence: Vec<Evidence>,
 }
 
 /// Excerpts of artifacts, within the budget.
@@ -118,6 +121,24 @@ pub(super) async fn add_data<'t>(
         for (entry, data) in page.iter_mut().zip(Contexts(tx).data(&ids).await?) {
             entry.data = data.filter(|data| budget.spend(json_cost(data)));
         }
+    }
+    Ok(())
+}
+
+/// Loads evidence within the budget, in the order of the steps.
+pub(super) async fn add_evidence<'t>(
+    tx: &mut Tx,
+    steps: impl Iterator<Item = &'t mut StepWithResult>,
+    budget: &mut Budget,
+) -> Result<(), Error> {
+    for entry in steps.filter(|entry| entry.step.evidence_bytes.is_some()) {
+        let bytes = entry.step.evidence_bytes.unwrap_or(0);
+        // A text has at least as many bytes as characters.
+        if !budget.spend(usize::try_from(bytes).unwrap_or(usize::MAX)) {
+            continue;
+        }
+        let evidence = Contexts(tx).evidence(&[entry.step.id]).await?;
+        entry.evidence = evidence.into_iter().next().unwrap_or_default();
     }
     Ok(())
 }

@@ -37,6 +37,8 @@ pub struct FocusedStep {
     pub instructions: String,
     /// Its branches, in evaluation order.
     pub branches: Vec<BranchOutline>,
+    /// The acceptance criteria of its result.
+    pub criteria: Vec<String>,
 }
 
 /// A step that the session holds.
@@ -206,10 +208,16 @@ async fn focused(
         return Ok(None);
     }
     let branches = Facts(tx).outlines(plan, branches).await?;
+    let mut criteria = step
+        .spec
+        .gates
+        .map_or_else(Vec::new, |gates| gates.acceptance_criteria.clone());
+    criteria.retain(|criterion| budget.spend(cost(criterion).saturating_add(3)));
     Ok(Some(FocusedStep {
         id,
         instructions,
         branches,
+        criteria,
     }))
 }
 

@@ -24,6 +24,8 @@ pub enum Part {
     FormattingNotes,
     /// The open review request, as JSON.
     Review,
+    /// The evidence, as JSON.
+    Evidence,
 }
 
 /// A page of a text. Positions are in characters.
@@ -63,6 +65,7 @@ pub(super) async fn read(
         Part::Report => texts.report,
         Part::FormattingNotes => texts.notes,
         Part::Review => texts.review,
+        Part::Evidence => texts.evidence,
     };
     let text = text.unwrap_or_default();
     let start = text

@@ -3,22 +3,23 @@
 
 use onward_core::id::SessionId;
 use onward_core::plan::PlanState;
-use onward_core::step::{Review, StepState};
-use onward_core::{PlanId, StepId, StepStatus, Timestamp};
+use onward_core::step::Review;
+use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
 use onward_store::{
     Briefs, Contexts, Excerpt, OutputExcerpt, Plans, Sheet, StepBrief, StepLine, Steps, Tx, Which,
 };
 
 use super::budget::{Budget, cost};
 use super::excerpts::{
-    ENTRY_COST, PAGE_SIZE, StepWithResult, add_data, artifacts, count, may_fit, outputs,
+    ENTRY_COST, PAGE_SIZE, StepWithResult, add_data, add_evidence, artifacts, count, may_fit,
+    outputs,
 };
 use super::focus::{
     self, FeedbackEntry, FocusedStep, InterruptedStep, OwnStep, ProgressNote, SignificantEvent,
     feedback, interrupted, next_steps, own_steps, recent,
 };
 use crate::error::Error;
-use crate::plan::next_step::StepInProgress;
+use crate::plan::next_step::{StepInProgress, pending_review};
 
 /// Cost of the response apart from its texts and lists.
 const BASE_COST: usize = 1_100;
@@ -95,7 +96,7 @@ pub(super) async fn read(
     let interrupted = interrupted(tx, plan, others, &mut budget).await?;
     let from = position.ready.unwrap_or(1);
     let next_steps = next_steps(tx, &sheet, from, &mut budget).await?;
-    let order = position.order(sheet.head.counts.total());
+    let order = position.order(sheet.head.counts.last_order());
     let review = position.review.map(|(step, _, mut review)| {
         truncate_review(&mut review, &mut budget);
         (step, review)
@@ -120,6 +121,7 @@ pub(super) async fn read(
         budget.mark_truncated();
     }
     add_summaries(tx, &mut steps, &mut budget).await?;
+    add_evidence(tx, steps.iter_mut(), &mut budget).await?;
     add_data(tx, steps.iter_mut(), &mut budget).await?;
     steps.sort_by_key(|entry| entry.step.order);
     Ok(PlanContext {
@@ -154,14 +156,23 @@ async fn position(tx: &mut Tx, sheet: &Sheet) -> Result<Position, Error> {
     position.in_progress = Steps(tx)
         .step_lines(head.id, in_progress, 0, MAX_IN_PROGRESS)
         .await?;
-    if let PlanState::AwaitingReview { step, .. } = &head.state {
-        let facts = Plans(tx).sheet_of_step(*step).await?;
-        position.review = facts.and_then(|(_, step)| {
-            let (id, order) = (step.id(), step.order);
-            let StepState::AwaitingInput { review, .. } = step.state else {
-                return None;
-            };
-            Some((id, order, review))
+    if head.counts.awaiting_input > 0 {
+        let steps = Steps(tx).under_review(head.id, MAX_IN_PROGRESS).await?;
+        // A review that stops the plan comes first.
+        let stops = |step: &&Step| match &head.state {
+            PlanState::AwaitingReview { reviews } => {
+                reviews.iter().any(|pending| pending.step == step.id())
+            }
+            PlanState::Planning
+            | PlanState::Executing
+            | PlanState::Stalled { .. }
+            | PlanState::Completed { .. }
+            | PlanState::Failed { .. } => false,
+        };
+        let step = steps.iter().find(stops).or(steps.first());
+        position.review = step.and_then(|step| {
+            let (id, review) = pending_review(step)?;
+            Some((id, step.order, review))
         });
     }
     position.ready = Steps(tx)
@@ -231,6 +242,8 @@ fn truncate_review(review: &mut Review, budget: &mut Budget) {
     if review.questions.len() < total {
         share.mark_truncated();
     }
+    // The result is as long as any other; the review page and `part: review` show it.
+    review.result = None;
     budget.return_share(share);
 }
 
@@ -304,6 +317,7 @@ fn without_result(step: StepBrief) -> StepWithResult {
         step,
         summary: None,
         data: None,
+        evidence: Vec::new(),
     }
 }
 
@@ -348,7 +362,7 @@ fn next_call(
 ) -> String {
     match &sheet.head.state {
         PlanState::Completed { .. } => {
-            return "the plan is complete: store its deliverable with `store_research_output`; \
+            return "the plan is complete: store its output with `store_research_output`; \
                     `get_next_step` returns the formatting notes"
                 .to_owned();
         }
@@ -383,6 +397,12 @@ fn next_call(
         (None, Some(stalled)) => format!(
             "call `get_next_step` with `includeStalled` to take over the stalled step {stalled}"
         ),
+        (None, None) if position.in_progress.is_empty() && position.review.is_some() => {
+            let step = position.review.as_ref().map_or(0, |(_, order, _)| *order);
+            format!(
+                "step {step} is awaiting review: record the decision with `submit_user_decision`"
+            )
+        }
         (None, None) => {
             "other sessions hold the remaining steps: check them with `get_plan_status`".to_owned()
         }

@@ -2,14 +2,16 @@
 //! they are never truncated before the rest.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use onward_core::event::ReviewAction;
+use onward_core::step::Gates;
 use onward_core::{Event, PlanId, Step, StepId, StepStatus, StepType};
 use onward_store::{Briefs, Contexts, Excerpt, OutputExcerpt, Plans, Sheet, Tx, UserFeedback};
 
-use super::budget::{Budget, cost};
+use super::budget::{Budget, cost, json_cost};
 use super::excerpts::{
-    ENTRY_COST, PAGE_SIZE, StepWithResult, add_data, artifacts, may_fit, outputs,
+    ENTRY_COST, PAGE_SIZE, StepWithResult, add_data, add_evidence, artifacts, may_fit, outputs,
 };
 use crate::error::Error;
 
@@ -63,6 +65,8 @@ pub struct StepDetails {
     pub instructions: String,
     /// The steps it depends on.
     pub depends_on: Vec<StepId>,
+    /// The gates of its result: complete or absent.
+    pub gates: Option<Arc<Gates>>,
 }
 
 pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<StepContext, Error> {
@@ -81,6 +85,7 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<St
 
     let needs = |below| Briefs::CompletedNeeded(id, below);
     let mut results = results(tx, needs, u32::MAX, &BTreeSet::new(), &mut budget).await?;
+    add_evidence(tx, results.iter_mut(), &mut budget).await?;
     add_data(tx, results.iter_mut(), &mut budget).await?;
 
     let mut share = budget.share(4);
@@ -95,6 +100,7 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<St
 
     let before = |below| Briefs::CompletedBelow(plan, below);
     let mut others = self::results(tx, before, order, &needed, &mut budget).await?;
+    add_evidence(tx, others.iter_mut(), &mut budget).await?;
     add_data(tx, others.iter_mut(), &mut budget).await?;
     results.extend(others);
     Ok(StepContext {
@@ -132,6 +138,7 @@ fn step_details(sheet: Sheet, step: Step, budget: &mut Budget) -> (StepDetails, 
         budget.mark_truncated();
     }
     budget.spend(spec.depends_on.len() * ID_COST);
+    let gates = spec.gates.filter(|gates| budget.spend(gates_cost(gates)));
     let step = StepDetails {
         id,
         order,
@@ -141,8 +148,15 @@ fn step_details(sheet: Sheet, step: Step, budget: &mut Budget) -> (StepDetails, 
         attempt,
         instructions: spec.instructions,
         depends_on: spec.depends_on,
+        gates,
     };
     (step, name, question)
+}
+
+fn gates_cost(gates: &Gates) -> usize {
+    let criteria = gates.acceptance_criteria.iter().map(|text| cost(text) + 3);
+    let schema = gates.result_schema.as_ref().map_or(0, json_cost);
+    criteria.sum::<usize>().saturating_add(schema) + ENTRY_COST / 2
 }
 
 /// Results of completed steps, in descending order from `below`, within the budget.
@@ -178,6 +192,7 @@ async fn results(
                 step,
                 summary: Some(summary),
                 data: None,
+                evidence: Vec::new(),
             });
         }
         if !all_fit {

@@ -77,7 +77,26 @@ impl Agents {
                     format!("Use method {}.", rng.below(9))
                 },
             },
-            57..68 => Modification::FailStep {
+            57..60 => {
+                let ended: Vec<StepId> = (plan.steps.iter())
+                    .filter(|step| step.has_ended())
+                    .map(Step::id)
+                    .collect();
+                let step = rng.pick(&ended).copied().unwrap_or(step);
+                Modification::RedoStep {
+                    step,
+                    reason: if rng.percent(5) {
+                        String::new()
+                    } else {
+                        "wrong source".to_owned()
+                    },
+                    cascade: rng.percent(50),
+                    ids: (0..plan.steps.len())
+                        .map(|_| StepId::from_u128(rng.id()))
+                        .collect(),
+                }
+            }
+            60..68 => Modification::FailStep {
                 step,
                 reason: rng.percent(50).then(|| "not needed".to_owned()),
             },

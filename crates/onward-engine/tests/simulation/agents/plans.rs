@@ -7,7 +7,9 @@ use onward_core::StepType;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, Modification, StepRef, StepSpec};
 use onward_core::id::{BranchId, PlanId, StepId};
 use onward_core::policy::OnStall;
+use onward_core::step::{Gates, ReviewBy};
 use onward_testbed::Rng;
+use serde_json::json;
 
 use super::Agents;
 use crate::conditions;
@@ -98,12 +100,28 @@ pub(super) fn specs(rng: &mut Rng, preceding: u64, count: u64, total: u64) -> Ve
             };
             spec.depends_on.push(u32::try_from(order).unwrap_or(0));
         }
+        if rng.percent(15) {
+            spec.gates = Some(Arc::new(gates(rng)));
+        }
         if rng.percent(1) {
             spec.instructions = " ".to_owned();
         }
         spec
     };
     (1..=count).map(spec).collect()
+}
+
+/// The model knows this schema: the data has a verdict.
+fn gates(rng: &mut Rng) -> Gates {
+    let schema = json!({ "type": "object", "required": ["verdict"] });
+    let criteria = ["It is merged.", "It is short."];
+    Gates {
+        result_schema: rng.percent(40).then(|| schema.into()),
+        acceptance_criteria: (criteria.iter().take(rng.index(3)))
+            .map(|text| (*text).to_owned())
+            .collect(),
+        review_by: rng.percent(50).then_some(ReviewBy::Person),
+    }
 }
 
 pub(super) fn branch(rng: &mut Rng, total: u32) -> BranchSpec {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onward_core::event::Decision;
 use onward_core::id::ClaimToken;
-use onward_core::step::StepResult;
+use onward_core::step::{Evidence, EvidenceKind, ReviewScope, StepResult};
 use onward_core::{StepId, StepStatus};
 use onward_engine::step::{ProgressReport, ReviewRequest};
 use onward_engine::submit::Submission;
@@ -13,6 +13,29 @@ use serde_json::json;
 use super::Agents;
 use crate::model::{Plan, Step};
 use crate::request::Operation;
+
+fn evidence(criterion: &str) -> Evidence {
+    Evidence {
+        criterion: criterion.to_owned(),
+        kind: EvidenceKind::Commit,
+        value: "4f2a".to_owned(),
+        outcome: "merged".to_owned(),
+    }
+}
+
+/// Adds to a result what the gates of its step require.
+fn pass_gates(plan: &Plan, step: StepId, result: &mut StepResult) {
+    let gates = plan
+        .index_of(step)
+        .and_then(|index| plan.steps[index].spec.gates.as_ref());
+    if let Some(gates) = gates {
+        let numbers = 1..=gates.acceptance_criteria.len();
+        result.evidence = numbers
+            .map(|number| evidence(&number.to_string()))
+            .collect();
+        result.data = Some(json!({ "verdict": "ok" }).into());
+    }
+}
 
 impl Agents {
     pub(super) fn result(&mut self) -> StepResult {
@@ -39,14 +62,19 @@ impl Agents {
                 .then(|| json!({ "tools": 3 }))
                 .map(Into::into),
             formatting_notes: rng.percent(15).then(|| "as a table".to_owned()),
+            evidence: Vec::new(),
         }
     }
 
     pub(super) fn submit(&mut self, agent: usize, tenant: &Arc<str>, plan: &Plan) -> Operation {
         let (step, token) = self.pick_claim(agent, tenant, plan);
+        let mut result = self.result();
+        if self.rng.percent(80) {
+            pass_gates(plan, step, &mut result);
+        }
         let submission = Submission {
             step,
-            result: self.result(),
+            result,
             token,
             session: self.agents[agent].session.clone(),
             claim_next: self.rng.percent(35),
@@ -98,6 +126,7 @@ impl Agents {
                 format!("is this right {}", rng.below(3))
             },
             questions: vec!["why?".to_owned(); rng.index(3)],
+            scope: rng.pick(&ReviewScope::ALL).copied().unwrap_or_default(),
             token,
             session: self.agents[agent].session.clone(),
         })
@@ -105,10 +134,12 @@ impl Agents {
 
     pub(super) fn decide(&mut self, plan: &Plan) -> Operation {
         let awaits_input = |step: &&Step| step.status == StepStatus::AwaitingInput;
-        let awaiting = plan.steps.iter().find(awaits_input).map(Step::id);
+        let awaiting = plan.steps.iter().filter(awaits_input).map(Step::id);
+        let awaiting: Vec<StepId> = awaiting.collect();
         let all: Vec<StepId> = plan.steps.iter().map(Step::id).collect();
         let rng = &mut self.rng;
         let other = rng.pick(&all).copied();
+        let awaiting = rng.pick(&awaiting).copied();
         let step = awaiting.filter(|_| !rng.percent(5)).or(other);
         let decision = rng.weighted(&[
             (40, Decision::Modify),
@@ -123,10 +154,11 @@ impl Agents {
         Operation::Decide(step, decision, feedback)
     }
 
-    /// A result for a step without a token.
-    pub(crate) fn result_for(&mut self, step: StepId) -> Operation {
+    /// A result that passes the gates of its step, without a token.
+    pub(crate) fn result_for(&mut self, plan: &Plan, step: StepId) -> Operation {
         let mut result = self.result();
         result.summary.push('.');
+        pass_gates(plan, step, &mut result);
         Operation::Submit(Submission {
             step,
             result,

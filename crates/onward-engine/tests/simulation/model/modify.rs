@@ -36,6 +36,7 @@ impl Plan {
                 let index = find(self, step)?;
                 if self.steps[index].status != StepStatus::Pending
                     || self.is_referenced(*step)
+                    || self.steps[index].spec.supersedes.is_some()
                     || self.steps.len() == 1
                 {
                     return Err(Code::StepNotRemovable);
@@ -61,6 +62,17 @@ impl Plan {
                 }
                 record(self, "update_step_instructions", Some(*step));
             }
+            Modification::RenameStep {
+                step,
+                title,
+                instructions,
+            } => {
+                let index = find(self, step)?;
+                let spec = &mut self.steps[index].spec;
+                spec.title = Some(title.clone());
+                spec.instructions.clone_from(instructions);
+                record(self, "rename_step", Some(*step));
+            }
             Modification::FailStep { step, reason } => {
                 let index = find(self, step)?;
                 match self.steps[index].status {
@@ -78,6 +90,23 @@ impl Plan {
                 record(self, "requeue_step", Some(*step));
                 self.requeue(index, "by_hand", ctx);
             }
+            Modification::RedoStep {
+                step,
+                reason,
+                cascade,
+                ids,
+            } => {
+                if reason.trim().is_empty() {
+                    return Err(Code::InvalidInput);
+                }
+                let index = find(self, step)?;
+                let redone = &self.steps[index];
+                if !redone.has_ended() || redone.superseded_by.is_some() {
+                    return Err(Code::IllegalTransition);
+                }
+                self.redo(*step, reason, *cascade, ids)?;
+                record(self, "redo_step", Some(*step));
+            }
             Modification::AddBranch { branch } => {
                 resolve::check_branch(branch)?;
                 let resolved = resolve::branch(&self.step_ids(), branch)?;
@@ -90,6 +119,106 @@ impl Plan {
             }
         }
         self.complete_if_done(ctx);
+        Ok(())
+    }
+
+    /// Adds a successor after the step and, with `cascade`, after every completed step that depends
+    /// on it through completed steps.
+    fn redo(
+        &mut self,
+        step: StepId,
+        reason: &str,
+        cascade: bool,
+        ids: &[StepId],
+    ) -> Result<(), Code> {
+        let mut redone = vec![step];
+        loop {
+            let more = self.steps.iter().find(|other| {
+                other.status == StepStatus::Completed
+                    && other.superseded_by.is_none()
+                    && !redone.contains(&other.id())
+                    && other
+                        .spec
+                        .depends_on
+                        .iter()
+                        .any(|needed| redone.contains(needed))
+            });
+            match more {
+                Some(more) if cascade => redone.push(more.id()),
+                Some(_) | None => break,
+            }
+        }
+        if redone.len() > ids.len() {
+            return Err(Code::LimitExceeded);
+        }
+        redone.sort_by_key(|id| self.index_of(*id));
+        let existing = self.step_ids();
+        for (old, new) in redone.iter().zip(ids) {
+            let index = self.index_of(*old).expect("step exists");
+            self.steps[index].superseded_by = Some(*new);
+            let mut spec = self.steps[index].spec.clone();
+            spec.id = *new;
+            spec.supersedes = Some(*old);
+            spec.instructions += &format!("\n\n---\n\nRedo reason: {reason}");
+            self.steps.insert(index + 1, Step::new(spec));
+            for branch in self
+                .branches
+                .iter_mut()
+                .filter(|branch| branch.after == *old)
+            {
+                let is_spent = match &branch.action {
+                    Action::AddSteps { steps } => {
+                        steps.iter().any(|added| existing.contains(&added.id))
+                    }
+                    _ => false,
+                };
+                if !is_spent {
+                    branch.after = *new;
+                }
+            }
+        }
+        let pairs: Vec<(StepId, StepId)> = redone.into_iter().zip(ids.iter().copied()).collect();
+        let successor = |id: &StepId| pairs.iter().find(|(old, _)| old == id).map(|(_, new)| *new);
+        let earlier: Vec<(StepId, StepId)> = (self.steps.iter())
+            .filter_map(|step| Some((step.id(), step.superseded_by?)))
+            .collect();
+        for step in self
+            .steps
+            .iter_mut()
+            .filter(|step| step.status == StepStatus::Pending)
+        {
+            let is_successor = pairs.iter().any(|(_, new)| *new == step.id());
+            let mut needed: Vec<StepId> = Vec::new();
+            for id in &step.spec.depends_on {
+                let mut id = successor(id).unwrap_or(*id);
+                // A successor depends on the latest version of each step.
+                while let Some((_, next)) =
+                    earlier.iter().find(|(old, _)| is_successor && *old == id)
+                {
+                    id = *next;
+                }
+                if !is_successor || !needed.contains(&id) {
+                    needed.push(id);
+                }
+            }
+            step.spec.depends_on = needed;
+        }
+        for branch in &mut self.branches {
+            if earlier.iter().any(|(old, _)| *old == branch.after) {
+                continue;
+            }
+            match &mut branch.action {
+                Action::Continue | Action::Fail { .. } => {}
+                Action::SkipTo { target } => *target = successor(target).unwrap_or(*target),
+                Action::AddSteps { steps } => {
+                    let mut changed = steps.to_vec();
+                    for needed in changed.iter_mut().flat_map(|step| &mut step.depends_on) {
+                        *needed = successor(needed).unwrap_or(*needed);
+                    }
+                    *steps = changed.into();
+                }
+            }
+        }
         Ok(())
     }
 

@@ -109,6 +109,7 @@ impl Plan {
             session: ctx.session.cloned(),
             started_at: ctx.now,
             last_activity: None,
+            monitored: false,
             stall_marked: None,
             undelivered: None,
             draft: None,
@@ -138,8 +139,10 @@ impl Plan {
                 .clone()
                 .unwrap_or(ClaimToken::new(UNKNOWN_TOKEN)),
             stall_threshold: step.threshold(self.threshold),
-            total: self.total(),
+            total: self.active(),
+            supersedes: step.spec.supersedes,
             progress: self.progress_percent(),
+            gates: step.spec.gates.clone(),
             // Not predicted.
             surroundings: Surroundings::default(),
             held: Vec::new(),
@@ -148,8 +151,10 @@ impl Plan {
 
     /// The response without an assigned step.
     pub(crate) fn no_step_response(&self, now: Timestamp) -> NextStep {
-        let awaits_input = |step: &&Step| step.status == StepStatus::AwaitingInput;
         let steps = || self.steps.iter().enumerate();
+        let waits = !self.has_ended()
+            && self.count(StepStatus::AwaitingInput) > 0
+            && self.count(StepStatus::InProgress) == 0;
         match self.status {
             PlanStatus::Completed => NextStep::Complete(FormattingNotes {
                 // The agents run no skills.
@@ -157,6 +162,7 @@ impl Plan {
                 instructions: None,
                 plan: self.brief.output_formatting_notes.clone(),
                 steps: steps()
+                    .filter(|(_, step)| step.superseded_by.is_none())
                     .filter_map(|(index, step)| {
                         let notes = step.result.as_ref()?.formatting_notes.clone()?;
                         Some((step.id(), self.order(index), notes))
@@ -167,13 +173,14 @@ impl Plan {
                 reason: self.failure.clone().unwrap_or(PlanFailure::Abandoned(None)),
             },
             PlanStatus::AwaitingReview => {
+                let first = self.stopped_by.first().expect("a review stops the plan");
+                let index = self.index_of(*first).expect("step under review exists");
+                self.steps[index].awaiting_review()
+            }
+            PlanStatus::Executing | PlanStatus::Stalled if waits => {
+                let awaits_input = |step: &&Step| step.status == StepStatus::AwaitingInput;
                 let step = self.steps.iter().find(awaits_input);
-                let step = step.expect("a step awaits input");
-                NextStep::AwaitingReview {
-                    step: step.id(),
-                    review: step.review.clone().expect("step has a review"),
-                    held: Vec::new(),
-                }
+                step.expect("a step awaits input").awaiting_review()
             }
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
                 let in_progress = steps().filter(|(_, step)| step.status == StepStatus::InProgress);

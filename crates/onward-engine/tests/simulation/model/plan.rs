@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use onward_core::branch::Action;
 use onward_core::id::{ArtifactId, BranchId, SessionId};
-use onward_core::plan::{Brief, PlanFailure, PlanState};
+use onward_core::plan::{Brief, PendingReview, PlanFailure, PlanState};
 use onward_core::policy::OnStall;
 use onward_core::step::FailReason;
 use onward_core::{Code, Counts, PlanHead, PlanId, PlanStatus, StepId, StepStatus, Timestamp};
@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     /// In order of creation.
     pub(crate) branches: Vec<Branch>,
     pub(crate) status: PlanStatus,
+    /// The steps whose reviews stop the plan, in the order of the requests.
+    pub(crate) stopped_by: Vec<StepId>,
     pub(crate) marked_at: Option<Timestamp>,
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) failure: Option<PlanFailure>,
@@ -82,6 +84,7 @@ impl Plan {
             steps,
             branches,
             status: PlanStatus::Planning,
+            stopped_by: Vec::new(),
             marked_at: None,
             ended_at: None,
             failure: None,
@@ -140,18 +143,37 @@ impl Plan {
     }
 
     pub(crate) fn count(&self, status: StepStatus) -> u32 {
-        let count = self.steps.iter().filter(|step| step.status == status);
+        let active = self
+            .steps
+            .iter()
+            .filter(|step| step.superseded_by.is_none());
+        let count = active.filter(|step| step.status == status);
         u32::try_from(count.count()).expect("count fits u32")
     }
 
+    /// The highest order.
     pub(crate) fn total(&self) -> u32 {
         u32::try_from(self.steps.len()).expect("count fits u32")
+    }
+
+    /// The number of steps that another one redoes.
+    pub(crate) fn superseded(&self) -> u32 {
+        let superseded = self
+            .steps
+            .iter()
+            .filter(|step| step.superseded_by.is_some());
+        u32::try_from(superseded.count()).expect("count fits u32")
+    }
+
+    /// The number of steps that no other one redoes.
+    pub(crate) fn active(&self) -> u32 {
+        self.total() - self.superseded()
     }
 
     /// Rounded half up. Failed steps do not count as done.
     pub(crate) fn progress_percent(&self) -> u32 {
         let done = self.count(StepStatus::Completed) + self.count(StepStatus::Skipped);
-        match self.total() {
+        match self.active() {
             0 => 0,
             total => (f64::from(done) * 100.0 / f64::from(total) + 0.5).floor() as u32,
         }
@@ -284,12 +306,16 @@ impl Plan {
             PlanStatus::Planning => PlanState::Planning,
             PlanStatus::Executing => PlanState::Executing,
             PlanStatus::AwaitingReview => {
-                let awaits_input = |step: &&Step| step.status == StepStatus::AwaitingInput;
-                let step = self.steps.iter().find(awaits_input);
-                let step = step.expect("a step awaits input");
-                let review = step.review.as_ref().expect("step has a review").id;
-                let step = step.id();
-                PlanState::AwaitingReview { step, review }
+                let pending = |step: &StepId| {
+                    let index = self.index_of(*step).expect("step under review exists");
+                    let review = self.steps[index].review.as_ref();
+                    PendingReview {
+                        step: *step,
+                        review: review.expect("step has a review").id,
+                    }
+                };
+                let reviews = self.stopped_by.iter().map(pending).collect();
+                PlanState::AwaitingReview { reviews }
             }
             PlanStatus::Stalled => PlanState::Stalled {
                 marked_at: self.marked_at.expect("stalled plan has a mark"),
@@ -310,6 +336,7 @@ impl Plan {
                 completed: self.count(StepStatus::Completed),
                 skipped: self.count(StepStatus::Skipped),
                 failed: self.count(StepStatus::Failed),
+                superseded: self.superseded(),
             },
             seq: self.audit_trail.len() as u64,
             stall_threshold: self.threshold,

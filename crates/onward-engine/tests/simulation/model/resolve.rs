@@ -56,6 +56,8 @@ pub(super) fn steps(list: &[StepId], specs: &[StepSpec]) -> Result<Vec<NewStep>,
             depends_on,
             stall_threshold: spec.stall_threshold,
             max_attempts: spec.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS),
+            gates: spec.gates.clone().filter(|gates| !gates.is_empty()),
+            supersedes: None,
         });
     }
     if is_acyclic(&resolved) {

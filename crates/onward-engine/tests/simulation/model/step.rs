@@ -23,6 +23,7 @@ pub(super) const UNKNOWN_TOKEN: &str = "unknown";
 pub(crate) struct Step {
     pub(crate) spec: NewStep,
     pub(crate) status: StepStatus,
+    pub(crate) superseded_by: Option<StepId>,
     /// Oldest first.
     pub(crate) claims: Vec<ClaimRecord>,
     pub(crate) review: Option<Review>,
@@ -45,6 +46,8 @@ pub(crate) struct ClaimRecord {
     pub(crate) session: Option<SessionId>,
     pub(crate) started_at: Timestamp,
     pub(crate) last_activity: Option<Timestamp>,
+    /// Whether events of the session were recorded as activity.
+    pub(crate) monitored: bool,
     /// Start of the inactivity for which the plan was marked as stalled.
     pub(crate) stall_marked: Option<Timestamp>,
     /// A change of the instructions that the agent has not received.
@@ -82,6 +85,7 @@ impl Step {
         Self {
             spec,
             status: StepStatus::Pending,
+            superseded_by: None,
             claims: Vec::new(),
             review: None,
             result: None,
@@ -91,6 +95,15 @@ impl Step {
             response: None,
             next: None,
             decided: None,
+        }
+    }
+
+    /// The response while the step's review is pending.
+    pub(crate) fn awaiting_review(&self) -> NextStep {
+        NextStep::AwaitingReview {
+            step: self.id(),
+            review: self.review.clone().expect("step has a review"),
+            held: Vec::new(),
         }
     }
 
@@ -164,13 +177,25 @@ impl Step {
             .unwrap_or(DEFAULT_STALL_THRESHOLD)
     }
 
+    /// The threshold; of a monitored claim, a quarter more, because the last event of its session may
+    /// not be recorded.
+    fn silence_limit(&self, plan_threshold: Option<Duration>) -> Duration {
+        let threshold = self.threshold(plan_threshold);
+        let monitored = self.current_claim().is_some_and(|claim| claim.monitored);
+        if monitored {
+            threshold + (threshold / 4).max(Duration::from_millis(1))
+        } else {
+            threshold
+        }
+    }
+
     /// The last instant before the step stalls; `None` if it is not in progress.
     pub(crate) fn active_until(&self, plan_threshold: Option<Duration>) -> Option<Timestamp> {
         match self.status {
             StepStatus::InProgress => self
                 .current_claim()?
                 .inactive_since()
-                .checked_add(self.threshold(plan_threshold)),
+                .checked_add(self.silence_limit(plan_threshold)),
             _ => None,
         }
     }
@@ -192,6 +217,7 @@ impl Step {
             claim: self.claim().expect("step has a claim"),
             started_at: claim.started_at,
             last_progress_at: claim.last_activity,
+            monitored: claim.monitored,
             stall_marked: claim.stall_marked,
             undelivered: claim.undelivered,
             kept: claim.draft.as_ref().map(|(_, id)| *id),
@@ -230,6 +256,7 @@ impl Step {
             order,
             state,
             superseded: released.filter_map(|claim| claim.token.clone()).collect(),
+            superseded_by: self.superseded_by,
             updated_at: Timestamp::MIN,
         }
     }
@@ -252,12 +279,16 @@ impl Step {
             session: claim.and_then(|claim| claim.session.clone()),
             started_at: started.map(|claim| claim.started_at),
             last_progress_at: claim.filter(|_| open).and_then(|claim| claim.last_activity),
+            monitored: claim.filter(|_| open).is_some_and(|claim| claim.monitored),
             stalls_at: self.active_until(plan_threshold),
             stall_threshold: self.spec.stall_threshold,
             ended_at: self.ended_at,
             result_summary: self.result.as_ref().map(|result| result.summary.clone()),
             failure: self.failure.clone(),
             updated_at: Timestamp::MIN,
+            note: None,
+            supersedes: self.spec.supersedes,
+            superseded_by: self.superseded_by,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Submission of a result: token check, repeated submissions, and branches.
 
+use std::sync::Arc;
+
 use onward_core::branch::{Action, BranchVerdict, Effect, NoEffect};
-use onward_core::id::{BranchId, ClaimToken};
+use onward_core::id::{BranchId, ClaimToken, ReviewId};
 use onward_core::plan::PlanFailure;
-use onward_core::step::{SkipCause, StepResult};
-use onward_core::{Code, PlanStatus, StepStatus};
+use onward_core::step::{Review, ReviewBy, ReviewScope, SkipCause, StepResult};
+use onward_core::{Code, Json, PlanStatus, StepStatus};
 use onward_engine::next_step::NextStep;
 use onward_engine::submit::{Submission, SubmitResponse};
 
@@ -43,6 +45,16 @@ impl Plan {
         } = submission;
         let token = token.as_ref();
         let step = &self.steps[index];
+        let gates = step.spec.gates.clone().unwrap_or_default();
+        let mut result = result.clone();
+        for evidence in &mut result.evidence {
+            let number = evidence.criterion.parse().unwrap_or(0_usize);
+            let named = gates.acceptance_criteria.get(number.wrapping_sub(1));
+            if let Some(text) = named {
+                evidence.criterion.clone_from(text);
+            }
+        }
+        let result = &result;
         let same_claim =
             token.is_none() || step.current_claim().and_then(|claim| claim.token.as_ref()) == token;
         if step.status == StepStatus::Completed
@@ -51,7 +63,22 @@ impl Plan {
         {
             return Ok(self.repeat_response(index, *claim_next, ctx));
         }
-        if result.summary.trim().is_empty()
+        let under_review = step.review.as_ref().filter(|_| same_claim);
+        if let Some(review) = under_review
+            && review.result.as_deref() == Some(result)
+        {
+            return Ok(self.review_response(index));
+        }
+        let answers = |criterion: &String| {
+            let mut evidence = result.evidence.iter();
+            evidence.any(|evidence| evidence.criterion == *criterion)
+        };
+        let verdict = |data: &Json| Some(data.parse()?.get("verdict")?.is_string());
+        let matches_schema =
+            gates.result_schema.is_none() || result.data.as_ref().and_then(verdict) == Some(true);
+        if !gates.acceptance_criteria.iter().all(answers)
+            || !matches_schema
+            || result.summary.trim().is_empty()
             || result
                 .confidence
                 .is_some_and(|confidence| !(0.0..=1.0).contains(&confidence))
@@ -88,6 +115,16 @@ impl Plan {
         }
         let id = self.steps[index].id();
         let changed = self.deliver_changes(index, token, reported, ctx);
+        if let Some(by) = gates.review_by {
+            self.open_review(index, result, by, ctx);
+            let mut response = self.review_response(index);
+            response.changed_instructions = changed;
+            if *claim_next {
+                response.next_step = Some(self.next(false, ctx));
+                response.plan_status = self.status;
+            }
+            return Ok(response);
+        }
         self.complete(index, result.clone(), ctx);
         let index = self.index_of(id).expect("completed step exists");
         let response = self.steps[index].response.as_mut();
@@ -109,6 +146,42 @@ impl Plan {
         let mut response = self.stored_response(index);
         response.next_step = Some(next);
         Ok(response)
+    }
+
+    /// The result waits for its review.
+    fn open_review(&mut self, index: usize, result: &StepResult, by: ReviewBy, ctx: &Context<'_>) {
+        let review = ctx.actual.and_then(Response::review);
+        let step = &mut self.steps[index];
+        step.status = StepStatus::AwaitingInput;
+        step.review = Some(Review {
+            id: review.unwrap_or(ReviewId::from_u128(0)),
+            summary: result.summary.clone(),
+            questions: Vec::new(),
+            requested_at: ctx.now,
+            scope: ReviewScope::Step,
+            by: Some(by),
+            session: ctx.session.cloned(),
+            result: Some(Arc::new(result.clone())),
+        });
+        let id = step.id();
+        self.record("user_reviewed", Some("review_requested"), Some(id), ctx);
+        self.set_last_session(ctx);
+    }
+
+    fn review_response(&self, index: usize) -> SubmitResponse {
+        let step = &self.steps[index];
+        SubmitResponse {
+            step: step.id(),
+            step_status: step.status,
+            review: step.review.as_ref().map(|review| review.id),
+            plan: self.id,
+            plan_status: self.status,
+            progress: self.progress_percent(),
+            verdicts: Vec::new(),
+            taken_branch: None,
+            changed_instructions: None,
+            next_step: None,
+        }
     }
 
     /// Accepts the current token, no token, or a token of a released claim for a pending step.
@@ -178,6 +251,8 @@ impl Plan {
         }
         let response = SubmitResponse {
             step: id,
+            step_status: StepStatus::Completed,
+            review: None,
             plan: self.id,
             plan_status: self.status,
             progress: self.progress_percent(),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::ReviewId;
 use onward_core::plan::PlanFailure;
-use onward_core::step::{FailReason, Review, SkipCause, StepResult, Undelivered};
+use onward_core::step::{
+    FailReason, Review, ReviewBy, ReviewScope, SkipCause, StepResult, Undelivered,
+};
 use onward_core::{Code, PlanStatus, StepStatus};
 use onward_engine::step::{
     OpenedReview, ProgressReport, ProgressResponse, ReviewRequest, ReviewResponse,
@@ -80,8 +82,8 @@ impl Plan {
         }
     }
 
-    /// Recorded at most once per quarter of the threshold; written data at most once per 10 seconds
-    /// if that is less. Never rejected.
+    /// Recorded at most once per quarter of the threshold, of a session the first time after a
+    /// sixteenth; written data at most once per 10 seconds if that is less. Never rejected.
     pub(crate) fn record_activity(
         &mut self,
         index: usize,
@@ -101,6 +103,7 @@ impl Plan {
         }
         let quarter = step.threshold(self.threshold) / 4;
         let interval = match source {
+            ProgressSource::Seen if !claim.monitored => quarter / 4,
             ProgressSource::Seen => quarter,
             _ => quarter.min(Duration::from_secs(10)),
         };
@@ -108,9 +111,9 @@ impl Plan {
             return;
         }
         let id = step.id();
-        self.steps[index]
-            .current_claim_mut()
-            .record_activity(ctx.now);
+        let claim = self.steps[index].current_claim_mut();
+        claim.record_activity(ctx.now);
+        claim.monitored |= source == ProgressSource::Seen && ctx.session.is_some();
         self.record("step_progressed", Some(source.as_str()), Some(id), ctx);
         self.set_last_session(ctx);
     }
@@ -131,12 +134,16 @@ impl Plan {
         }
         let open = self.steps[index].review.as_ref();
         if let Some(open) = open.filter(|open| {
-            open.summary == review_request.summary && open.questions == review_request.questions
+            open.summary == review_request.summary
+                && open.questions == review_request.questions
+                && open.scope == review_request.scope
+                && open.result.is_none()
         }) {
             return Ok(OpenedReview {
                 review: open.id,
                 step: self.steps[index].id(),
                 plan: self.id,
+                plan_status: self.status,
             });
         }
         let session = self.steps[index].calling_session(token, ctx.session);
@@ -145,7 +152,10 @@ impl Plan {
             ..*ctx
         };
         self.reclaim(index, token, ctx)?;
-        if self.status != PlanStatus::Executing {
+        if !matches!(
+            self.status,
+            PlanStatus::Executing | PlanStatus::AwaitingReview
+        ) {
             return Err(Code::IllegalTransition);
         }
         let review = ctx.actual.and_then(Response::review);
@@ -157,15 +167,25 @@ impl Plan {
             summary: review_request.summary.clone(),
             questions: review_request.questions.clone(),
             requested_at: ctx.now,
+            scope: review_request.scope,
+            by: step.spec.gates.as_ref().map(|_| ReviewBy::Person),
+            session: ctx.session.cloned(),
+            result: None,
         });
         let id = step.id();
         self.record("user_reviewed", Some("review_requested"), Some(id), ctx);
-        self.set_status(PlanStatus::AwaitingReview, ctx);
+        if review_request.scope == ReviewScope::Plan {
+            self.stopped_by.push(id);
+            if self.status == PlanStatus::Executing {
+                self.set_status(PlanStatus::AwaitingReview, ctx);
+            }
+        }
         self.set_last_session(ctx);
         Ok(OpenedReview {
             review,
             step: id,
             plan: self.id,
+            plan_status: self.status,
         })
     }
 
@@ -196,14 +216,21 @@ impl Plan {
         if decision == Decision::Modify && feedback.is_none() {
             return Err(Code::FeedbackRequired);
         }
+        if self.status == PlanStatus::Stalled {
+            self.resume("review", ctx);
+        }
         self.record("user_reviewed", Some(decision.as_str()), Some(id), ctx);
-        if decision != Decision::Reject {
+        self.stopped_by.retain(|step| *step != id);
+        let is_last = self.stopped_by.is_empty() && self.status == PlanStatus::AwaitingReview;
+        if decision != Decision::Reject && is_last {
             self.set_status(PlanStatus::Executing, ctx);
         }
         let mut instructions = None;
         match decision {
             Decision::Approve => {
-                self.complete(index, StepResult::from_summary(review.summary), ctx);
+                let approved = review.result.map(|result| (*result).clone());
+                let summary = StepResult::from_summary(review.summary);
+                self.complete(index, approved.unwrap_or(summary), ctx);
             }
             Decision::Reject => {
                 let feedback = feedback.map(str::to_owned);

@@ -12,7 +12,7 @@ use crate::distribution::Distribution;
 use crate::error::Error;
 
 /// The tables whose rows are on the node of their tenant.
-pub(super) const BY_TENANT: [&str; 31] = [
+pub(super) const BY_TENANT: [&str; 32] = [
     "tenants",
     "plans",
     "steps",
@@ -30,6 +30,7 @@ pub(super) const BY_TENANT: [&str; 31] = [
     "due",
     "skill_executions",
     "feedback",
+    "tasks",
     "sessions",
     "session_agents",
     "turns",

@@ -113,6 +113,7 @@ const EVENT: Query = Query::Text(
 );
 const PLAN: Query = Query::Text(
     "INSERT INTO plans (tenant_id, plan_id, name, research_question, on_stall, status, \
-    pending, in_progress, awaiting_input, completed, skipped, failed, seq, created_at, updated_at) \
-    VALUES ($1, $2, 'n', 'q', 'mark', 'planning', 1, 0, 0, 0, 0, 0, 1, 0, 0)",
+    pending, in_progress, awaiting_input, completed, skipped, failed, seq, created_at, updated_at, \
+    acted_at, worked_at, created_by) \
+    VALUES ($1, $2, 'n', 'q', 'mark', 'planning', 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 'a')",
 );

@@ -10,12 +10,12 @@ use crate::error::Error;
 /// announces the version (`presence`).
 pub(super) const VERSION_SUFFIX: &str = "-version-";
 
-/// The files of a database: the database itself, its write-ahead log, and the files of locks. Not all
-/// of them exist at all times.
+/// The files of a database: the database itself, its write-ahead log, the files of locks, and that
+/// with the address of a running server. Not all of them exist at all times.
 pub(crate) fn files(database: &Path) -> Vec<PathBuf> {
     let resolved = resolve(database, false).unwrap_or_else(|_| database.to_owned());
     let versions = version_files(&resolved);
-    ["", "-wal", "-shm", "-queue", "-sweep", "-embed"]
+    ["", "-wal", "-shm", "-queue", "-sweep", "-embed", "-serve"]
         .into_iter()
         .map(|suffix| companion(&resolved, suffix))
         .chain(versions.into_iter().map(|(path, _)| path))

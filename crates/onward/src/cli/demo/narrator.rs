@@ -45,7 +45,7 @@ impl Narrator {
     pub(super) async fn chapter(&self, number: u32, title: &str) -> Result<()> {
         self.wait(CHAPTER_PAUSE).await;
         self.after_explanation.set(false);
-        let title = self.output.paint(Some(Tone::Good), title);
+        let title = self.output.paint(Some(Tone::Heading), title);
         self.print(&format!("\n{number}. {title}\n"))
     }
 
@@ -61,7 +61,7 @@ impl Narrator {
         self.wait(CALL_PAUSE).await;
         let text = self
             .output
-            .paint(Some(Tone::Bad), &format::sanitize_line(text));
+            .paint(Some(Tone::Alert), &format::sanitize_line(text));
         self.line(&format!("{MARGIN}{actor:<8} {text}"))
     }
 

@@ -56,10 +56,13 @@ fn check_agent(agent: Agent, scope: Scope, home: &Directories, program: &Program
         Ok(wanted) => {
             let outdated = wanted.iter().find(|change| change.has_effect());
             let path = outdated.map(|change| change.path().display().to_string());
-            let message = format!(
-                "{agent_name}: `{}` is outdated: it was written by another version or location of `onward`",
-                path.unwrap_or_default()
-            );
+            let is_missing = outdated.is_some_and(|change| change.outcome() == "created");
+            let why = if is_missing {
+                "is missing"
+            } else {
+                "is outdated: it was written by another version or location of `onward`"
+            };
+            let message = format!("{agent_name}: `{}` {why}", path.unwrap_or_default());
             let hint = format!("update it with `onward install {}{flags}`", agent.as_str());
             Check::failed(HOOKS, message, hint)
         }

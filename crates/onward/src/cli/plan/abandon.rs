@@ -9,10 +9,10 @@ use crate::failure::Result;
 use crate::output::format;
 use crate::wire::plan::ChangedPlan;
 
-/// Abandon a plan: mark it as failed and keep it
+/// Cancel a plan; it is kept and shown as cancelled
 #[derive(Args)]
 pub(crate) struct Abandon {
-    /// Plan id, or a unique prefix of it
+    /// Plan: id, unique prefix of the id, or words of its name
     #[arg(value_name = "PLAN")]
     id: String,
     /// Reason, recorded in the plan's audit trail
@@ -21,13 +21,16 @@ pub(crate) struct Abandon {
 }
 
 pub(super) async fn run(args: &Abandon, cx: &Context) -> Result {
-    let Database { engine, caller, .. } = Database::open(cx).await?;
-    let plan = engine.find_plan(&caller, &args.id).await?;
-    let name = engine.sheet(&caller, plan).await?.brief.name;
+    let database = Database::open(cx).await?;
+    let Database { engine, caller, .. } = &database;
+    let plan = database.find_plan(&args.id).await?;
+    let name = engine.sheet(caller, plan).await?.brief.name;
     let reason = Some(args.reason.clone());
-    let status = engine.abandon_plan(&caller, plan, reason).await?;
-    cx.output
-        .note(&format!("`{}` abandoned", format::sanitize_line(&name)));
+    let status = engine.abandon_plan(caller, plan, reason).await?;
+    cx.output.note(&format!(
+        "`{}` cancelled; it is kept, and no agent gets its steps",
+        format::sanitize_line(&name)
+    ));
     if cx.output.json {
         cx.output.print_json(&ChangedPlan {
             plan_id: plan.to_string(),

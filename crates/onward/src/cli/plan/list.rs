@@ -1,24 +1,21 @@
-//! `onward plan list`: plans, most recently updated first.
+//! `onward plan list`: plans with their state, the most recent action first.
 
 use clap::Args;
-use onward_core::PlanStatus;
-use onward_engine::Listed;
-use onward_engine::list::PlanQuery;
+use onward_engine::list::{PlanPage, PlanQuery};
 
-use super::tone;
 use crate::cli::database::Database;
 use crate::cli::{Context, NO_PLANS};
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::status::{STUCK, plan_label};
+use crate::output::format;
+use crate::output::status::word_mark;
 use crate::output::table::{Cell, Table};
-use crate::output::{Tone, format};
 use crate::wire::plan::Plans;
 
-/// List plans, most recently updated first
+/// List plans, the most recent action first
 #[derive(Args)]
 pub(crate) struct List {
-    /// Include completed and failed plans
+    /// Include finished plans
     #[arg(long)]
     all: bool,
     /// Maximum number of plans
@@ -30,11 +27,12 @@ pub(crate) struct List {
 }
 
 pub(super) async fn run(args: &List, cx: &Context) -> Result {
+    let database = Database::open(cx).await?;
     let Database {
         engine,
         caller,
         now,
-    } = Database::open(cx).await?;
+    } = &database;
     let query = PlanQuery {
         limit: args.limit,
         after: None,
@@ -42,20 +40,23 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
         status: None,
         text: args.query.clone(),
     };
-    let page = engine.list_plans(&caller, query).await?;
+    let page = engine.list_plans(caller, query).await?;
     if cx.output.json {
         cx.output.print_json(&Plans::new(&page))?;
     } else {
-        let head = ["PLAN", "STATUS", "DONE", "STEPS", "UPDATED", "NAME"];
+        let head = ["PLAN", "STATE", "SINCE", "STEPS", "WHO", "NAME"];
         let mut table = Table::new(&head);
         for listed in &page.plans {
-            let head = &listed.sheet.head;
+            let (head, word) = (&listed.sheet.head, listed.attention.word);
+            let (symbol, tone) = word_mark(word);
+            let counts = &head.counts;
+            let done = counts.completed.saturating_add(counts.skipped);
             table.row([
                 format::short_id(head.id).into(),
-                status(listed),
-                Cell::number(format!("{}%", head.counts.progress())),
-                Cell::number(head.counts.total()),
-                format::ago(now, listed.sheet.updated_at).into(),
+                Cell::toned(format!("{symbol} {}", word.label()), Some(tone)),
+                format::age(now.since(listed.attention.since)).into(),
+                Cell::number(format!("{done}/{}", counts.total())),
+                format::person(&listed.sheet.owner.person).into(),
                 (&listed.sheet.brief.name).into(),
             ]);
         }
@@ -66,30 +67,31 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
     if page.plans.is_empty() {
         cx.output.note(empty_message(args));
     } else if page.next.is_some() {
-        cx.output.note("more plans exist; raise `--limit`");
+        cx.output.note(&more(args, &page, &database).await?);
     }
     Ok(Exit::Done)
 }
 
-/// The status. A plan is stuck if it is marked as stalled, or if a step is past its limit and the
-/// sweep has not marked the plan yet.
-fn status(listed: &Listed) -> Cell {
-    let status = listed.sheet.head.status();
-    match (listed.stalled, status) {
-        (true, PlanStatus::AwaitingReview) => {
-            let text = format!("{}, {STUCK}", plan_label(status));
-            Cell::toned(text, Some(Tone::Bad))
-        }
-        (true, _) => Cell::toned(STUCK, Some(Tone::Bad)),
-        (false, _) => Cell::toned(plan_label(status), tone(status)),
-    }
+/// How many plans the list omits. The number of matches of a query is not known.
+async fn more(args: &List, page: &PlanPage, database: &Database) -> Result<String> {
+    let shown = page.plans.len();
+    let limit = args.limit.saturating_mul(5).max(100);
+    let counts = database.engine.count_plans(&database.caller).await?;
+    let counts = counts
+        .iter()
+        .filter(|counted| args.all || !counted.status.is_terminal());
+    let total: u64 = counts.map(|counted| counted.plans).sum();
+    Ok(match args.query {
+        None => format!("showing {shown} of {total} (use `--limit {limit}` for more)"),
+        Some(_) => format!("showing the first {shown} (use `--limit {limit}` for more)"),
+    })
 }
 
 fn empty_message(args: &List) -> &'static str {
     match (&args.query, args.all) {
         (Some(_), true) => "no plans match",
-        (Some(_), false) => "no open plans match; add `--all` to search completed and failed plans",
+        (Some(_), false) => "no open plans match; add `--all` to search finished plans",
         (None, true) => NO_PLANS,
-        (None, false) => "no open plans; add `--all` to list completed and failed plans",
+        (None, false) => "no open plans; add `--all` to list finished plans",
     }
 }

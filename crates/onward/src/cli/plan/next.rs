@@ -19,7 +19,7 @@ use crate::wire::next::NextStep;
 /// Show the next step of a plan without claiming it
 #[derive(Args)]
 pub(crate) struct Next {
-    /// Plan id, or a unique prefix of it
+    /// Plan: id, unique prefix of the id, or words of its name
     #[arg(value_name = "PLAN")]
     id: String,
     /// Claim the step; the caller is the agent and must submit the result
@@ -44,16 +44,17 @@ fn session_id(text: &str) -> std::result::Result<String, String> {
 }
 
 pub(super) async fn run(args: &Next, cx: &Context) -> Result {
-    let Database { engine, caller, .. } = Database::open(cx).await?;
-    let plan = engine.find_plan(&caller, &args.id).await?;
+    let database = Database::open(cx).await?;
+    let Database { engine, caller, .. } = &database;
+    let plan = database.find_plan(&args.id).await?;
     let next = if args.claim {
         let session = args.session.as_deref().map(SessionId::new);
         let claimed = engine
-            .next_step(&caller, plan, session, args.include_stalled)
+            .next_step(caller, plan, session, args.include_stalled)
             .await?;
         Peek::None(claimed)
     } else {
-        engine.peek(&caller, plan).await?
+        engine.peek(caller, plan).await?
     };
     if cx.output.json {
         let json = match &next {

@@ -1,15 +1,15 @@
-//! `onward review list`: pending reviews, oldest first.
-
-use std::fmt::Write;
+//! `onward review list`: pending reviews, one per line, oldest first.
 
 use clap::Args;
+use onward_engine::list::OpenReview;
 use serde::Serialize;
 
 use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::format;
+use crate::output::table::{Cell, Table};
+use crate::output::{Tone, format};
 use crate::wire::review::Review;
 
 const MAX_REVIEWS: u32 = 500;
@@ -24,48 +24,53 @@ struct Reviews {
 }
 
 pub(super) async fn run(cx: &Context) -> Result {
+    let database = Database::open(cx).await?;
     let Database {
         engine,
         caller,
         now,
-    } = Database::open(cx).await?;
-    let open = engine.open_reviews(&caller, MAX_REVIEWS).await?;
+    } = &database;
+    let open = engine.open_reviews(caller, MAX_REVIEWS).await?;
     let mut reviews = Vec::new();
-    let mut text = String::new();
+    let mut table =
+        Table::new(&["REVIEW", "WAITING", "PLAN", "STEP", "QUESTIONS"]).with_flexible(&[2, 3]);
+    let mut first = None;
     for review in &open {
-        let name = engine.sheet(&caller, review.plan).await?.brief.name;
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        let title = review
-            .title
-            .as_deref()
-            .map_or(String::new(), |title| format!(", {title}"));
-        let requested = format::ago(now, review.review.requested_at);
-        let plan = format::short_id(review.plan);
-        let head = format!(
-            "{plan}  {name}: step {}{title}, requested {requested}",
-            review.order
-        );
-        let _ = writeln!(text, "{}", format::sanitize_line(&head));
-        let _ = writeln!(text, "  step {}", format::short_id(review.step));
-        text.push_str(&format::indented(&review.review.summary, "  "));
-        for question in &review.review.questions {
-            text.push_str(&format::indented(&format!("? {question}"), "  "));
-        }
+        let name = engine.sheet(caller, review.plan).await?.brief.name;
+        let plan = database.short_plan(review.plan).await?;
+        let waiting = format::age(now.since(review.review.requested_at));
+        let title = review.title.as_deref();
+        let title = title.map_or(String::new(), |title| format!(", {title}"));
+        table.row([
+            format!("{plan}/{}", review.order).into(),
+            Cell::toned(waiting, Some(Tone::Attention)),
+            (&name).into(),
+            format!("{}{title}", review.order).into(),
+            questions(review).into(),
+        ]);
+        first.get_or_insert(format!("{plan}/{}", review.order));
         reviews.push(Review::list_entry(review, &name));
     }
     if cx.output.json {
         cx.output.print_json(&Reviews { reviews })?;
         return Ok(Exit::Done);
     }
-    cx.output.print(&text)?;
-    match open.first() {
-        Some(first) => cx.output.note(&format!(
-            "\ndecide with `onward review decide {} approve|reject|modify|skip [--feedback TEXT]`",
-            format::short_id(first.plan)
-        )),
+    match first {
+        Some(plan) => {
+            cx.output.print(&table.render(cx.output, ""))?;
+            cx.output
+                .note(&format!("read and decide: onward review show {plan}"));
+        }
         None => cx.output.note("no pending reviews"),
     }
     Ok(Exit::Done)
+}
+
+/// The number of questions of a review.
+pub(super) fn questions(review: &OpenReview) -> String {
+    match u64::try_from(review.review.questions.len()).unwrap_or(u64::MAX) {
+        0 if review.review.result.is_some() => "result".to_owned(),
+        0 => "approval".to_owned(),
+        number => format::count(number, "question", "questions"),
+    }
 }

@@ -1,13 +1,18 @@
-//! `onward session list`: agent sessions, most recent activity first.
+//! `onward session list`: agent sessions with their state, most recent activity first.
+
+use std::path::Path;
 
 use clap::Args;
+use onward_engine::{SessionLine, session};
 
 use crate::cli::Context;
 use crate::cli::database::Database;
+use crate::config::location;
 use crate::exit::Exit;
 use crate::failure::Result;
+use crate::output::format;
+use crate::output::status::{session_label, session_tone};
 use crate::output::table::{Cell, Table};
-use crate::output::{Tone, format};
 use crate::wire::session::Sessions;
 
 /// List agent sessions, most recent activity first
@@ -19,41 +24,33 @@ pub(crate) struct List {
 }
 
 pub(super) async fn run(args: &List, cx: &Context) -> Result {
+    let database = Database::open(cx).await?;
     let Database {
         engine,
         caller,
         now,
-    } = Database::open(cx).await?;
-    let sessions = engine.list_sessions(&caller, args.limit).await?;
+    } = &database;
+    let sessions = engine.list_sessions(caller, args.limit).await?;
     if cx.output.json {
-        cx.output.print_json(&Sessions::new(&sessions))?;
+        cx.output.print_json(&Sessions::new(&sessions, *now))?;
     } else if !sessions.is_empty() {
-        let mut table = Table::new(&[
-            "SESSION",
-            "AGENT",
-            "TURNS",
-            "STUCK",
-            "ACTIVITY",
-            "DIRECTORY",
-        ]);
+        let head = ["STATE", "SINCE", "SESSION", "WHERE", "PROMPT", "PLAN"];
+        let mut table = Table::new(&head).with_flexible(&[3, 4]);
         for line in &sessions {
+            let (status, since) = session::status(line, *now);
             let session = &line.session;
-            let seen = match session.ended_at {
-                Some(ended) => format!("ended {}", format::ago(now, ended)),
-                None => format::ago(now, session.last_seen_at),
-            };
-            let stuck = match (session.switched_off, line.held) {
-                (true, count) => Cell::toned(format!("{count}, control off"), Some(Tone::Bad)),
-                (false, 0) => Cell::number(0),
-                (false, count) => Cell::toned(count.to_string(), Some(Tone::Bad)),
+            let directory = session.directory.as_deref().unwrap_or_default();
+            let plan = match &line.plan {
+                Some((plan, _)) => database.short_plan(*plan).await?,
+                None => String::new(),
             };
             table.row([
-                format::short_id(&session.id).into(),
-                (&session.agent).into(),
-                Cell::number(line.turns),
-                stuck,
-                seen.into(),
-                session.directory.as_deref().unwrap_or_default().into(),
+                Cell::toned(session_label(status), Some(session_tone(status))),
+                format::age(now.since(since)).into(),
+                format::short_id(format::sanitize_line(&session.id)).into(),
+                location::display(Path::new(directory)).into(),
+                prompt(line),
+                plan.into(),
             ]);
         }
         cx.output.print(&table.render(cx.output, ""))?;
@@ -63,4 +60,14 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
             .note("no sessions yet; install hooks with `onward install claude-code`");
     }
     Ok(Exit::Done)
+}
+
+/// The beginning of the last prompt; a session without loop control says so.
+fn prompt(line: &SessionLine) -> Cell {
+    let prompt = line.session.prompt.as_deref().unwrap_or_default();
+    if line.session.switched_off {
+        Cell::summary(format!("(loop control off) {prompt}"))
+    } else {
+        Cell::summary(prompt)
+    }
 }

@@ -20,9 +20,9 @@ pub(super) async fn run(args: &LoopControl, off: bool, cx: &Context) -> Result {
     let session = engine.switch_session(&caller, &args.id, off).await?;
     let id = format::sanitize_line(&session.id);
     cx.output.note(&if off {
-        format!("loop control off for `{id}` (still recording)")
+        format!("loop control is off for `{id}` (still recording)")
     } else {
-        format!("loop control on for `{id}`")
+        format!("loop control is on for `{id}`")
     });
     Ok(Exit::Done)
 }

@@ -4,10 +4,9 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::cli::Context;
-use crate::cli::database::open;
+use crate::cli::database::{must_exist, open};
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::format;
 use crate::output::table::Table;
 use crate::wire::token::Tenant;
 
@@ -21,6 +20,7 @@ struct Tenants {
 }
 
 pub(super) async fn run(cx: &Context) -> Result {
+    must_exist(cx)?;
     let engine = open(cx).await?;
     let tenants = engine.tenants().await?;
     if cx.output.json {
@@ -35,7 +35,7 @@ pub(super) async fn run(cx: &Context) -> Result {
         } else {
             "no"
         };
-        let created = format::timestamp(tenant.created_at);
+        let created = cx.output.date_time(tenant.created_at);
         table.row([(&tenant.name).into(), decide.into(), created.into()]);
     }
     cx.output.print(&table.render(cx.output, ""))?;

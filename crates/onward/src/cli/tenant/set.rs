@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::cli::Context;
-use crate::cli::database::{open, user};
+use crate::cli::database::{must_exist, open, user};
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::wire::token::Tenant;
@@ -20,6 +20,7 @@ pub(crate) struct Set {
 }
 
 pub(super) async fn run(args: &Set, cx: &Context) -> Result {
+    must_exist(cx)?;
     let engine = open(cx).await?;
     let operator = engine.operator(&args.name, &user()).await?;
     let tenant = engine

@@ -47,7 +47,7 @@ pub(super) async fn run(args: &Create, cx: &Context) -> Result {
         engine,
         caller,
         now,
-    } = Database::open(cx).await?;
+    } = Database::open_or_create(cx).await?;
     let role = match args.role {
         Role::Owner => Core::Owner,
         Role::Admin => Core::Admin,
@@ -69,7 +69,7 @@ pub(super) async fn run(args: &Create, cx: &Context) -> Result {
         .create_token(&caller, &args.name, role, expires_at)
         .await?;
     let until = match token.expires_at {
-        Some(at) => format!("until {}", format::timestamp(at)),
+        Some(at) => format!("until {}", cx.output.date_time(at)),
         None => "until revoked".to_owned(),
     };
     cx.output.note(&format!(

@@ -42,7 +42,7 @@ pub(super) async fn run(cx: &Context) -> Result {
         table.row([
             (&token.prefix).into(),
             token.role.as_str().into(),
-            valid(token, now),
+            valid(token, cx, now),
             used.into(),
             format::ago(now, token.created_at).into(),
             (&token.name).into(),
@@ -57,11 +57,11 @@ pub(super) async fn run(cx: &Context) -> Result {
     Ok(Exit::Done)
 }
 
-fn valid(token: &Stored, now: Timestamp) -> Cell {
+fn valid(token: &Stored, cx: &Context, now: Timestamp) -> Cell {
     match (token.revoked_at, token.expires_at) {
-        (Some(_), _) => Cell::toned("revoked", Some(Tone::Bad)),
-        (None, Some(at)) if at <= now => Cell::toned("expired", Some(Tone::Bad)),
-        (None, Some(at)) => format!("until {}", format::date(at)).into(),
+        (Some(_), _) => Cell::toned("revoked", Some(Tone::Faint)),
+        (None, Some(at)) if at <= now => Cell::toned("expired", Some(Tone::Attention)),
+        (None, Some(at)) => format!("until {}", cx.output.zone().date(at)).into(),
         (None, None) => "no expiry".into(),
     }
 }

@@ -31,7 +31,7 @@ pub(super) async fn run(args: &Revoke, cx: &Context) -> Result {
     };
     let revoked = engine.revoke_token(&caller, &identifier).await;
     let token = revoked.map_err(|error| {
-        if let Error::Ambiguous(_) = error {
+        if let Error::Ambiguous { .. } = error {
             let hint = "use the prefix of the token from `onward token list`";
             Failure::usage(format!("`{identifier}` matches several tokens"), hint)
         } else {

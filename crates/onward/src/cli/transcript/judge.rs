@@ -18,18 +18,17 @@ use onward_core::turn::{
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::output::{Output, Tone, print_error, print_failure, stdout_failure};
+use crate::output::{Output, Tone, format, print_error, print_failure, stdout_failure};
 use crate::transcript::score::{self, Kind, Label, Outcome, Table, TurnVerdict};
 use crate::transcript::{self, Format, ReaderItem, Turn};
 
 /// The width of the column with the turn id.
-const ID_WIDTH: usize = 44;
-/// The width of the column with the reason.
-const REASON_WIDTH: usize = 100;
+const ID_WIDTH: usize = 28;
 
 /// Run the loop detector on the turns of saved sessions
 ///
-/// Prints one line per turn, and the totals on standard error. Steps are counted from 0.
+/// Prints the verdict of each turn, then the totals. A response is one answer of the model with its
+/// tool calls, counted from 1; the fields of `--json` are counted from 0.
 #[derive(Args)]
 pub(crate) struct Judge {
     /// Saved sessions, plain or gzip
@@ -41,13 +40,13 @@ pub(crate) struct Judge {
     /// Rule of the detector
     #[arg(long, value_name = "RULE", default_value = "default")]
     rule: RuleName,
-    /// Number of idle steps in a row that count as stuck [default: 8]
+    /// Number of responses in a row without progress that count as a loop [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threshold: Option<u32>,
     /// Part of the default rule to switch off. May be repeated
     #[arg(long, value_name = "PART", value_parser = part_names())]
     without: Vec<String>,
-    /// Minutes of waiting without a change that count as stuck [default: 30]
+    /// Minutes of waiting without a change that count as a loop [default: 30]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     wait_minutes: Option<u32>,
     /// Labels of the turns as JSON lines. Prints precision and recall by source instead of the
@@ -243,22 +242,38 @@ impl Run {
         stalled_at: Option<usize>,
         reason: &str,
     ) -> io::Result<()> {
-        let (tone, verdict) = match stalled_at {
-            Some(step) => (Tone::Bad, format!("stuck at step {step}")),
-            None => (Tone::Good, "ok".to_owned()),
+        let responses = format::count(turn.steps.len() as u64, "response", "responses");
+        let reason = format::sanitize_line(reason);
+        let (tone, verdict, rest) = match stalled_at {
+            Some(index) => {
+                let rest = format!(
+                    " since response {} of {}: {reason}",
+                    index + 1,
+                    turn.steps.len()
+                );
+                (Tone::Alert, "looping", rest)
+            }
+            None => (Tone::Good, "ok", format!(", {responses}, {reason}")),
         };
-        let mut verdict = format!("{verdict:<20}");
-        if self.output.is_coloured() {
-            verdict = tone.paint(&verdict);
-        }
-        let steps = turn.steps.len();
-        let unit = if steps == 1 { "step " } else { "steps" };
         let id = keep_end(&turn.id, ID_WIDTH);
-        let reason = keep_start(reason, REASON_WIDTH);
-        writeln!(
-            self.data,
-            "{id:<ID_WIDTH$}  {steps:>4} {unit}  {verdict}  {reason}"
-        )
+        let Some(width) = self.output.width() else {
+            let verdict = self.output.paint(Some(tone), verdict);
+            return writeln!(self.data, "{id:<ID_WIDTH$}  {verdict}{rest}");
+        };
+        let columns = width.saturating_sub(ID_WIDTH + 2);
+        let words = rest.split(' ').map(|word| format::truncate(word, columns));
+        let rest = words.collect::<Vec<_>>().join(" ");
+        let lines = format::wrapped(&format!("{verdict}{rest}"), columns);
+        for (number, line) in lines.iter().enumerate() {
+            match line.strip_prefix(verdict).filter(|_| number == 0) {
+                Some(rest) => {
+                    let verdict = self.output.paint(Some(tone), verdict);
+                    writeln!(self.data, "{id:<ID_WIDTH$}  {verdict}{rest}")?;
+                }
+                None => writeln!(self.data, "{:<ID_WIDTH$}  {line}", "")?,
+            }
+        }
+        Ok(())
     }
 
     fn print_table(&mut self, labels: &[Label]) {
@@ -279,16 +294,25 @@ impl Run {
 
     /// Prints the totals, and returns the exit code.
     fn end(mut self, exit: Exit) -> Exit {
+        let Totals {
+            turns,
+            steps,
+            stalled,
+        } = self.totals;
+        // The totals follow the verdicts; without verdicts on standard output, they are a message.
+        let is_data = !self.output.json && !self.has_labels && turns > 0;
+        let turns = format::count(turns as u64, "turn", "turns");
+        let responses = format::count(steps as u64, "response", "responses");
+        let totals = format!("{turns}, {responses}, {stalled} looping\n");
+        if is_data && self.written.is_ok() {
+            self.written = self.data.write_all(totals.as_bytes());
+        }
         let flushed = self.data.flush();
         match self.written.and(flushed) {
             Ok(()) => {
-                let Totals {
-                    turns,
-                    steps,
-                    stalled,
-                } = self.totals;
-                self.output
-                    .note(&format!("turns: {turns}, steps: {steps}, stuck: {stalled}"));
+                if !is_data {
+                    self.output.note(totals.trim_end());
+                }
                 exit
             }
             // The reader closed the pipe, as `head` does.
@@ -358,9 +382,8 @@ fn judge(turn: &Turn, policy: TurnPolicy) -> Judged {
         }
     }
     let reason = match longest {
-        0 => "no idle steps".to_owned(),
-        1 => "at most 1 idle step in a row".to_owned(),
-        _ => format!("at most {longest} idle steps in a row"),
+        0 => "all with progress".to_owned(),
+        _ => format!("at most {longest} in a row without progress"),
     };
     Judged {
         stalled_at: None,
@@ -380,15 +403,14 @@ fn find_text_loop(turn: &Turn) -> Option<String> {
     found.next().map(|text_loop| text_loop.to_string())
 }
 
-/// The number of idle steps, and why the last call was no progress.
+/// The number of responses without progress, and why the last call was none.
 fn describe(steps: u32, evidence: &[turn::Evidence]) -> String {
-    let Some(last) = evidence.last() else {
-        return format!("{steps} idle steps in a row");
-    };
-    format!(
-        "{steps} idle steps in a row; the last call: {} ({} {})",
-        last.reason, last.tool, last.input
-    )
+    let responses = format::count(steps, "response", "responses");
+    let text = format!("{responses} in a row without progress");
+    match evidence.last() {
+        Some(last) => format!("{text} ({} `{}`, {})", last.tool, last.input, last.reason),
+        None => text,
+    }
 }
 
 /// The end of a text, which distinguishes ids.
@@ -399,12 +421,4 @@ fn keep_end(text: &str, width: usize) -> String {
     }
     let kept: String = text.chars().skip(length + 1 - width).collect();
     format!("…{kept}")
-}
-
-fn keep_start(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width - 1).collect();
-    format!("{kept}…")
 }

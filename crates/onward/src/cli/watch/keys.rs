@@ -16,6 +16,10 @@ pub(super) enum Key {
     Last,
     Enter,
     Back,
+    /// Deletes the last character of the filter.
+    Delete,
+    /// A character, which is a command or a part of the filter.
+    Char(char),
     Quit,
     /// No action; the screen is redrawn, for example after a resize.
     None,
@@ -53,15 +57,17 @@ fn interpret(event: &Event) -> Key {
     }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match (key.code, control) {
-        (KeyCode::Char('c' | 'd'), true) | (KeyCode::Char('q'), false) => Key::Quit,
-        (KeyCode::Up, _) | (KeyCode::Char('k'), false) => Key::Up,
-        (KeyCode::Down, _) | (KeyCode::Char('j'), false) => Key::Down,
+        (KeyCode::Char('c' | 'd'), true) => Key::Quit,
+        (KeyCode::Char(char), false) => Key::Char(char),
+        (KeyCode::Up, _) => Key::Up,
+        (KeyCode::Down, _) => Key::Down,
         (KeyCode::PageUp, _) => Key::PageUp,
         (KeyCode::PageDown, _) => Key::PageDown,
         (KeyCode::Home, _) => Key::First,
         (KeyCode::End, _) => Key::Last,
         (KeyCode::Enter | KeyCode::Right, _) => Key::Enter,
-        (KeyCode::Esc | KeyCode::Left | KeyCode::Backspace, _) => Key::Back,
+        (KeyCode::Esc | KeyCode::Left, _) => Key::Back,
+        (KeyCode::Backspace, _) => Key::Delete,
         _ => Key::None,
     }
 }

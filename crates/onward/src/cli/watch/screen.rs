@@ -1,30 +1,30 @@
 //! Rendering of the screen for any terminal size.
 //!
-//! Stuck plans and the selection are visible without colour. A narrow terminal hides columns, a low
-//! one hides reviews and sessions; plans are always displayed. Text from agents is sanitized.
+//! States and the selection are visible without colour. A narrow terminal hides columns, a low one
+//! hides reviews and sessions; plans are always displayed. Text from agents is sanitized.
 
-use onward_core::{PlanStatus, StepStatus};
-use onward_engine::{Listed, StepLine};
+use onward_core::StepStatus;
+use onward_engine::{Listed, StepLine, session};
 use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
-use super::view::{State, View};
-use crate::output::format;
-use crate::output::status::{STUCK, plan_label, step_label};
+use super::view::{Input, State, View};
+use crate::output::status::{StepMark, session_label, session_tone, word_mark};
+use crate::output::{Tone, format};
 
-/// The minimum width for ids, progress bars and times.
+/// The minimum width for ids, counts and times.
 const WIDE_COLUMNS: usize = 60;
 /// The minimum height for reviews and sessions.
 const HIGH_LINES: usize = 14;
 /// Lines per section of reviews or sessions.
 const SECTION_LINES: usize = 4;
+/// The width of the column with the word and its duration.
+const STATE_COLUMNS: usize = 22;
 /// The text of an empty list.
 pub(super) const NO_OPEN_PLANS: &str =
     "no open plans; connect an agent with `onward install claude-code`";
-/// Columns of a progress bar.
-const BAR_COLUMNS: usize = 10;
 
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View, state: &mut State, coloured: bool) {
     let area = frame.area();
@@ -38,12 +38,31 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, state: &mut State, colour
     }
     lines.truncate(high.saturating_sub(1));
     lines.resize_with(high.saturating_sub(1), Line::default);
-    let keys = match state.opened {
-        Some(_) => "↑↓ scroll · Esc back · q quit",
-        None => "↑↓ select · Enter steps · q quit",
-    };
-    lines.push(Line::styled(format::truncate(keys, wide), paint.faint()));
+    let (text, style) = footer(view, state, paint);
+    lines.push(Line::styled(format::truncate(&text, wide), style));
     frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// The last line: a question, the outcome of an action, the filter, or the keys.
+fn footer(view: &View, state: &State, paint: Paint) -> (String, Style) {
+    if let Some(question) = state.question(view) {
+        return (question, paint.tone(Tone::Attention));
+    }
+    if let Some(message) = &state.message {
+        return (format::sanitize_line(message), paint.tone(Tone::Heading));
+    }
+    let text = match (&state.input, state.opened) {
+        (Input::Filter, _) => {
+            format!(
+                "/{}_  Enter keep · Esc clear",
+                format::sanitize_line(&state.filter)
+            )
+        }
+        (_, Some(_)) => "↑↓ scroll · r release · a approve · o open · Esc back · q quit".to_owned(),
+        (_, None) => "↑↓ select · Enter steps · r release · a approve · o open · / filter · q quit"
+            .to_owned(),
+    };
+    (text, paint.tone(Tone::Faint))
 }
 
 /// Styles, empty if colour is off.
@@ -51,59 +70,33 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, state: &mut State, colour
 struct Paint(bool);
 
 impl Paint {
-    fn bad(self) -> Style {
-        if self.0 {
-            Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD)
-        } else {
-            Style::new()
+    fn tone(self, tone: Tone) -> Style {
+        if !self.0 {
+            return Style::new();
         }
-    }
-
-    fn good(self) -> Style {
-        if self.0 {
-            Style::new().fg(Color::Green)
-        } else {
-            Style::new()
-        }
-    }
-
-    fn faint(self) -> Style {
-        if self.0 {
-            Style::new().add_modifier(Modifier::DIM)
-        } else {
-            Style::new()
-        }
-    }
-
-    fn plan(self, status: PlanStatus) -> Style {
-        match status {
-            PlanStatus::Stalled | PlanStatus::AwaitingReview | PlanStatus::Failed => self.bad(),
-            PlanStatus::Completed => self.good(),
-            PlanStatus::Planning | PlanStatus::Executing => Style::new(),
-        }
-    }
-
-    fn step(self, line: &StepLine, stuck: bool) -> Style {
-        match line.status {
-            StepStatus::InProgress if stuck => self.bad(),
-            StepStatus::AwaitingInput | StepStatus::Failed => self.bad(),
-            StepStatus::Completed => self.good(),
-            StepStatus::Skipped | StepStatus::Pending => self.faint(),
-            StepStatus::InProgress => Style::new(),
+        match tone {
+            Tone::Alert => Style::new().fg(Color::Red),
+            Tone::Attention => Style::new().fg(Color::Yellow),
+            Tone::Unattended => Style::new().fg(Color::Magenta),
+            Tone::Active => Style::new().fg(Color::Blue),
+            Tone::Good => Style::new().fg(Color::Green),
+            Tone::Faint => Style::new().add_modifier(Modifier::DIM),
+            Tone::Heading => Style::new().add_modifier(Modifier::BOLD),
         }
     }
 }
 
-/// The number of plans in each status.
+/// The number of plans per word.
 fn head(view: &View, wide: usize) -> Line<'static> {
-    let total: u64 = view.counts.iter().map(|counted| counted.plans).sum();
-    let mut text = format::count(total, "plan", "plans");
-    for status in PlanStatus::ALL {
-        let counted = view.counts.iter().find(|counted| counted.status == status);
-        if let Some(counted) = counted.filter(|counted| counted.plans > 0) {
-            text.push_str(&format!(", {} {}", counted.plans, plan_label(status)));
-        }
-    }
+    let counted = view.words.iter().filter(|counted| counted.plans > 0);
+    let words: Vec<String> = counted
+        .map(|counted| format!("{} {}", counted.plans, counted.word.label()))
+        .collect();
+    let text = if words.is_empty() {
+        "0 plans".to_owned()
+    } else {
+        words.join("   ")
+    };
     Line::from(format::truncate(&text, wide))
 }
 
@@ -121,13 +114,20 @@ fn overview(
     }
     let room = room.saturating_sub(below.len());
     let mut lines = Vec::new();
+    let visible = state.visible(view);
     if view.plans.is_empty() {
         lines.push(Line::from(format::truncate(NO_OPEN_PLANS, wide)));
+    } else if visible.is_empty() {
+        let text = format!(
+            "no open plan matches `{}`",
+            format::sanitize_line(&state.filter)
+        );
+        lines.push(Line::from(format::truncate(&text, wide)));
     }
     let selected = state.index(view);
     // The selected plan stays visible.
     let first = (selected + 1).saturating_sub(room.max(1));
-    for (index, listed) in view.plans.iter().enumerate().skip(first).take(room) {
+    for (index, listed) in visible.iter().enumerate().skip(first).take(room) {
         lines.push(plan(view, listed, index == selected, wide, paint));
     }
     lines.resize_with(room, Line::default);
@@ -135,33 +135,30 @@ fn overview(
     lines
 }
 
+/// "stuck 3 h 41 min".
+fn state_text(view: &View, listed: &Listed) -> String {
+    let age = format::age(view.now.since(listed.attention.since));
+    format!("{} {age}", listed.attention.word.label())
+}
+
 fn plan(view: &View, listed: &Listed, selected: bool, wide: usize, paint: Paint) -> Line<'static> {
     let (head, counts) = (&listed.sheet.head, &listed.sheet.head.counts);
-    let status = head.status();
-    let stuck = listed.stalled || status == PlanStatus::Stalled;
+    let (symbol, tone) = word_mark(listed.attention.word);
     let cursor = if selected { ">" } else { " " };
-    let alert = if stuck { "!" } else { " " };
-    let done = counts.completed + counts.skipped;
-    let progress = format!("{:>3}% ({done}/{})", counts.progress(), counts.total());
-    let mut parts = vec![format!("{cursor}{alert}")];
+    let done = counts.completed.saturating_add(counts.skipped);
+    let mut parts = vec![format!("{cursor}{symbol}")];
     if wide >= WIDE_COLUMNS {
         parts.push(format::short_id(head.id));
-    }
-    let label = if stuck { STUCK } else { plan_label(status) };
-    parts.push(format!("{label:<15}"));
-    if wide >= WIDE_COLUMNS {
-        parts.push(bar(counts.progress()));
-        parts.push(format!("{progress:<13}"));
-        let ago = format::ago(view.now, listed.sheet.updated_at);
-        parts.push(format!("{ago:<10}"));
+        parts.push(format!("{:<STATE_COLUMNS$}", state_text(view, listed)));
+        parts.push(format!("{:>7}", format!("{done}/{}", counts.total())));
     } else {
-        parts.push(format!("{:>3}%", counts.progress()));
+        parts.push(format!("{:<11}", listed.attention.word.label()));
     }
     parts.push(format::sanitize_line(&listed.sheet.brief.name));
-    let mut style = if stuck {
-        paint.bad()
+    let mut style = if listed.attention.word.needs_person() {
+        paint.tone(tone)
     } else {
-        paint.plan(status)
+        Style::new()
     };
     if selected {
         style = style.add_modifier(Modifier::REVERSED);
@@ -169,51 +166,45 @@ fn plan(view: &View, listed: &Listed, selected: bool, wide: usize, paint: Paint)
     Line::styled(format::truncate(&parts.join(" "), wide), style)
 }
 
-/// A progress bar.
-fn bar(percent: u32) -> String {
-    let full = usize::try_from(percent).unwrap_or(0).min(100) * BAR_COLUMNS / 100;
-    format!("[{}{}]", "#".repeat(full), "-".repeat(BAR_COLUMNS - full))
-}
-
 fn reviews(view: &View, wide: usize, paint: Paint) -> Vec<Line<'static>> {
     let rows = view.reviews.iter().map(|(open, name)| {
-        let ago = format::ago(view.now, open.review.requested_at);
+        let waiting = format::age(view.now.since(open.review.requested_at));
         let (id, order) = (format::short_id(open.plan), open.order);
         let summary = format::sanitize_line(&format!("{name}: {}", open.review.summary));
         (
-            format!("  {id} step {order:<4} {ago:<10} {summary}"),
-            paint.bad(),
+            format!("  {id}/{order:<4} {waiting:<10} {summary}"),
+            paint.tone(Tone::Attention),
         )
     });
-    section("pending reviews", rows.collect(), wide)
+    section("pending reviews", rows.collect(), wide, paint)
 }
 
 fn sessions(view: &View, wide: usize, paint: Paint) -> Vec<Line<'static>> {
     let rows = view.sessions.iter().map(|line| {
-        let session = &line.session;
-        let seen = format::ago(view.now, session.last_seen_at);
-        let turns = format::count(line.turns, "turn", "turns");
-        let stuck = match line.held {
-            0 => String::new(),
-            held => format!(", {held} stuck"),
-        };
-        let agent = format::sanitize_line(&session.agent);
-        let directory = session.directory.as_deref().unwrap_or_default();
+        let (status, since) = session::status(line, view.now);
+        let state = format!(
+            "{} {}",
+            session_label(status),
+            format::age(view.now.since(since))
+        );
+        let agent = format::sanitize_line(&line.session.agent);
+        let directory = line.session.directory.as_deref().unwrap_or_default();
         let text = format!(
-            "  {agent:<12} {seen:<10} {turns}{stuck} {}",
+            "  {state:<STATE_COLUMNS$} {agent:<12} {}",
             format::sanitize_line(directory)
         );
-        let style = match line.held {
-            0 => Style::new(),
-            _ => paint.bad(),
-        };
-        (text, style)
+        (text, paint.tone(session_tone(status)))
     });
-    section("sessions", rows.collect(), wide)
+    section("sessions", rows.collect(), wide, paint)
 }
 
 /// The first rows below a heading; empty if there are no rows.
-fn section(name: &str, rows: Vec<(String, Style)>, wide: usize) -> Vec<Line<'static>> {
+fn section(
+    name: &str,
+    rows: Vec<(String, Style)>,
+    wide: usize,
+    paint: Paint,
+) -> Vec<Line<'static>> {
     if rows.is_empty() {
         return Vec::new();
     }
@@ -222,7 +213,8 @@ fn section(name: &str, rows: Vec<(String, Style)>, wide: usize) -> Vec<Line<'sta
         0 => name.to_owned(),
         more => format!("{name} ({more} more)"),
     };
-    let mut lines = vec![Line::default(), Line::from(format::truncate(&title, wide))];
+    let title = Line::styled(format::truncate(&title, wide), paint.tone(Tone::Heading));
+    let mut lines = vec![Line::default(), title];
     for (text, style) in rows.into_iter().take(SECTION_LINES) {
         lines.push(Line::styled(format::truncate(&text, wide), style));
     }
@@ -240,13 +232,11 @@ fn steps(
     let mut plan = plan.filter(|listed| Some(listed.sheet.head.id) == state.opened);
     let title = match plan.next() {
         Some(listed) => {
-            let head = &listed.sheet.head;
+            let counts = &listed.sheet.head.counts;
             let name = format::sanitize_line(&listed.sheet.brief.name);
-            format!(
-                "{name}: {}, {}%",
-                plan_label(head.status()),
-                head.counts.progress()
-            )
+            let done = counts.completed.saturating_add(counts.skipped);
+            let (state, total) = (state_text(view, listed), counts.total());
+            format!("{name}: {state}, {done} of {total} done")
         }
         None if view.steps.is_empty() => "this plan was deleted".to_owned(),
         None => "this plan has ended".to_owned(),
@@ -262,37 +252,29 @@ fn steps(
 }
 
 fn step(view: &View, line: &StepLine, wide: usize, paint: Paint) -> Line<'static> {
-    let stuck = line.stalls_at.is_some_and(|at| view.now > at);
+    let mark = StepMark::new(line, view.now);
     let activity = match (line.status, line.started_at) {
         (StepStatus::InProgress, Some(started)) => {
             let updated_at = line.last_progress_at.map_or(started, |at| at.max(started));
             let elapsed = view.now.since(updated_at);
-            if stuck {
-                format!("no update for {}", format::duration(elapsed))
+            if line.stalls_at.is_some_and(|at| view.now > at) {
+                format!("no update for {}", format::age(elapsed))
             } else {
                 format!("updated {}", format::elapsed(elapsed))
             }
         }
         _ => String::new(),
     };
-    let alert = if stuck { "!" } else { " " };
     let title = line.title.as_deref().unwrap_or(line.step_type.as_str());
     let result = line.result_summary.as_deref().unwrap_or_default();
-    let label = if stuck && line.status == StepStatus::InProgress {
-        STUCK
-    } else {
-        step_label(line.status)
-    };
-    let mut text = format!("{alert}{:>4} {label:<15} ", line.order);
+    let mut text = format!("{} {:>4} {:<15} ", mark.symbol, line.order, mark.label);
     if wide >= WIDE_COLUMNS && !activity.is_empty() {
         text.push_str(&format!("{activity}  "));
     }
     text.push_str(&format::sanitize_line(title));
     if !result.is_empty() {
-        text.push_str(&format!(" - {}", format::sanitize_line(result)));
+        text.push_str(&format!(": {}", format::sanitize_line(result)));
     }
-    Line::from(Span::styled(
-        format::truncate(&text, wide),
-        paint.step(line, stuck),
-    ))
+    let style = mark.tone.map_or(Style::new(), |tone| paint.tone(tone));
+    Line::styled(format::truncate(&text, wide), style)
 }

@@ -193,19 +193,12 @@ impl Conversation {
         for row in rows {
             for (part, content) in row.message.parts.iter().enumerate() {
                 let Part::Call(call) = content else { continue };
-                let (cause, kind) = match call.resolution {
-                    Resolution::Settled => continue,
-                    Resolution::Interrupted(Cause::TimedOut) => {
-                        (Cause::TimedOut, RepairKind::Stale)
-                    }
-                    Resolution::Interrupted(cause) => (cause, RepairKind::Dangling),
-                    Resolution::Open(_) if context.session_ended => {
-                        (Cause::OutcomeUnknown, RepairKind::Dangling)
-                    }
-                    Resolution::Open(_) => {
-                        diagnosis.open_calls += 1;
-                        continue;
-                    }
+                if call.resolution == Resolution::Settled {
+                    continue;
+                }
+                let Some((cause, kind)) = context.repair_of(call.resolution) else {
+                    diagnosis.open_calls += 1;
+                    continue;
                 };
                 let message = self.messages.get(row.index);
                 let limit = match message.and_then(|message| message.parts.get(part)) {

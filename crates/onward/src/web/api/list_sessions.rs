@@ -36,6 +36,6 @@ impl Spec for ListSessions {
     ) -> Result<Sessions, ToolError> {
         let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
         let sessions = context.engine.list_sessions(caller, limit).await?;
-        Ok(Sessions::new(&sessions))
+        Ok(Sessions::new(&sessions, context.engine.now()))
     }
 }

@@ -104,7 +104,7 @@ impl Spec for RecordCall {
             agent: input.agent.unwrap_or_else(|| "api".to_owned()),
             directory: input.directory,
             subagent: input.subagent.unwrap_or_default(),
-            turn: None,
+            ..HookSource::default()
         };
         let call = CallRef {
             id: input.call_id,

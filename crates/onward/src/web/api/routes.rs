@@ -13,7 +13,7 @@ use super::{
 use crate::tools::{self, Tool};
 use crate::web::body::{DOCUMENT, SMALL};
 use Permission::{
-    AbandonPlan, CreatePlan, DecideReview, DeletePlan, Intervene, ManageTokens, Read, Record, Work,
+    AbandonPlan, CreatePlan, DeletePlan, Intervene, ManageTokens, Read, Record, Work,
 };
 use Verb::{Create, Delete, Get, Post};
 
@@ -125,7 +125,8 @@ pub(in crate::web) static ROUTES: [Route; 36] = [
         Post,
         "/steps/{stepId}/decision",
         "submit_user_decision",
-        DecideReview,
+        // The engine checks `DecideReview`, unless another session may decide.
+        Work,
     ),
     read("/reviews", "list_reviews"),
     route(Create, "/skills", "log_skill_execution", Work).body(DOCUMENT),

@@ -1,20 +1,25 @@
-//! Form handlers that change a plan: resume, cancel, add a step, and move, release, fail or edit
-//! one. Each redirects back to the page with the form.
+//! Form handlers that change plans: snooze, cancel, fork, add a step, and move, release, fail, redo or
+//! edit one.
+//! Each redirects back to the page with the form.
 
 use axum::extract::Path;
-use onward_core::command::{Modification, ModifyPlan, StepSpec};
-use onward_core::{Code, StepId, StepType};
+use onward_core::command::{ForkPlan, Modification, ModifyPlan, StepSpec};
+use onward_core::{Code, PlanId, StepId, StepType};
+use onward_engine::status::MAX_LISTED;
 
-use super::plan::find_plan;
+use super::plan::{find_plan, orders_field};
 use super::{Fields, FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
 use crate::web::problem::Problem;
+
+/// Maximum number of plans that are changed or exported together.
+pub(super) const MAX_SELECTED: usize = 100;
 
 pub(super) async fn resume(Path(id): Path<String>, post: FormPost) -> PageResult {
     let visit = post.visit;
     let plan = find_plan(&visit, &id).await?;
     let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
     run_to_completion(async move { engine.resume_plan(&caller, plan).await }).await?;
-    Ok(redirect(&format!("/plans/{plan}?done=resumed")))
+    Ok(redirect(&format!("/plans/{plan}?done=snoozed")))
 }
 
 pub(super) async fn abandon(Path(id): Path<String>, post: FormPost) -> PageResult {
@@ -23,12 +28,12 @@ pub(super) async fn abandon(Path(id): Path<String>, post: FormPost) -> PageResul
     let reason = post.fields.get("reason").map(str::to_owned);
     let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
     run_to_completion(async move { engine.abandon_plan(&caller, plan, reason).await }).await?;
-    Ok(redirect(&format!("/plans/{plan}?done=abandoned")))
+    Ok(redirect(&format!("/plans/{plan}?done=cancelled")))
 }
 
 pub(super) async fn requeue(Path(path): Path<(String, String)>, post: FormPost) -> PageResult {
     let change = |step, _: &FormPost| Modification::RequeueStep { step };
-    modify(path, post, change, "requeued").await
+    modify(path, post, change, "released").await
 }
 
 pub(super) async fn fail(Path(path): Path<(String, String)>, post: FormPost) -> PageResult {
@@ -36,7 +41,41 @@ pub(super) async fn fail(Path(path): Path<(String, String)>, post: FormPost) -> 
         step,
         reason: post.fields.get("reason").map(str::to_owned),
     };
-    modify(path, post, change, "failed").await
+    modify(path, post, change, "step_failed").await
+}
+
+pub(super) async fn redo(Path(path): Path<(String, String)>, post: FormPost) -> PageResult {
+    let change = |step, post: &FormPost| Modification::RedoStep {
+        step,
+        reason: post.fields.get("reason").unwrap_or_default().to_owned(),
+        cascade: post.fields.get("cascade").is_some(),
+        ids: Vec::new(),
+    };
+    modify(path, post, change, "redone").await
+}
+
+/// Creates a plan that takes over the results before a step.
+pub(super) async fn fork(Path((plan, step)): Path<(String, String)>, post: FormPost) -> PageResult {
+    let visit = post.visit;
+    let plan = find_plan(&visit, &plan).await?;
+    let step = find_step(&visit, &step).await?;
+    let (_, step) = visit.site.engine.step(&visit.caller, step).await?;
+    let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
+    let command = ForkPlan {
+        plan: engine.new_plan_id(),
+        from_order: step.order,
+        name: None,
+        research_question: None,
+        design_rationale: None,
+        session: None,
+    };
+    let forked =
+        run_to_completion(async move { engine.fork_plan(&caller, plan, command, None).await });
+    let forked = forked.await?;
+    Ok(redirect(&format!(
+        "/plans/{}?done=forked",
+        forked.created.plan
+    )))
 }
 
 pub(super) async fn edit_instructions(
@@ -142,6 +181,7 @@ async fn modify(
     let step = find_step(&post.visit, &step).await?;
     let change = change(step, &post);
     let visit = post.visit;
+    let (_, found) = visit.site.engine.step(&visit.caller, step).await?;
     let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
     run_to_completion(async move { engine.modify_plan(&caller, plan, by_user(change)).await })
         .await?;
@@ -149,7 +189,88 @@ async fn modify(
         Some("step") => format!("/plans/{plan}/steps/{step}"),
         Some(_) | None => format!("/plans/{plan}"),
     };
-    Ok(redirect(&format!("{back}?done={outcome}")))
+    Ok(redirect(&format!(
+        "{back}?done={outcome}&steps={}",
+        found.order
+    )))
+}
+
+/// Releases all stuck steps of a plan.
+pub(super) async fn release(Path(id): Path<String>, post: FormPost) -> PageResult {
+    let visit = post.visit;
+    let plan = find_plan(&visit, &id).await?;
+    let released = change_stuck(&visit, plan, |step| Modification::RequeueStep { step }).await?;
+    let steps = orders_field(&released);
+    Ok(redirect(&format!(
+        "/plans/{plan}?done=released&steps={steps}"
+    )))
+}
+
+/// Fails all stuck steps of a plan.
+pub(super) async fn fail_stuck(Path(id): Path<String>, post: FormPost) -> PageResult {
+    let FormPost { visit, fields } = post;
+    let plan = find_plan(&visit, &id).await?;
+    let reason = fields.get("reason").map(str::to_owned);
+    let fail = |step| Modification::FailStep {
+        step,
+        reason: reason.clone(),
+    };
+    let failed = change_stuck(&visit, plan, fail).await?;
+    let steps = orders_field(&failed);
+    Ok(redirect(&format!(
+        "/plans/{plan}?done=step_failed&steps={steps}"
+    )))
+}
+
+/// Releases the stuck steps of the selected plans, or cancels the plans.
+pub(super) async fn selected(post: FormPost) -> PageResult {
+    let FormPost { visit, fields } = post;
+    let mut changed = 0;
+    if fields.get("plan").is_none() {
+        return Ok(redirect("/plans?done=none_selected"));
+    }
+    let cancels = fields.get("action") == Some("cancel");
+    for id in fields.all("plan").take(MAX_SELECTED) {
+        let plan = find_plan(&visit, id).await?;
+        if cancels {
+            let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
+            run_to_completion(async move { engine.abandon_plan(&caller, plan, None).await })
+                .await?;
+            changed += 1;
+        } else {
+            let release = |step| Modification::RequeueStep { step };
+            changed += change_stuck(&visit, plan, release).await?.len();
+        }
+    }
+    let done = if cancels { "cancelled" } else { "released" };
+    Ok(redirect(&format!(
+        "/plans?done=many_{done}&count={changed}"
+    )))
+}
+
+/// Changes the stuck steps of a plan, and returns their orders. Steps that are not stuck any more
+/// are skipped.
+async fn change_stuck(
+    visit: &Visit,
+    plan: PlanId,
+    change: impl Fn(StepId) -> Modification,
+) -> Result<Vec<u32>, PageError> {
+    let engine = &visit.site.engine;
+    let mut orders = Vec::new();
+    loop {
+        let stalled = engine.status(&visit.caller, plan, None).await?.stalled;
+        let full = stalled.len() >= usize::try_from(MAX_LISTED).unwrap_or(usize::MAX);
+        for stalled in stalled {
+            let change = by_user(change(stalled.step));
+            let (engine, caller) = (engine.clone(), visit.caller.clone());
+            run_to_completion(async move { engine.modify_plan(&caller, plan, change).await })
+                .await?;
+            orders.push(stalled.order);
+        }
+        if !full {
+            return Ok(orders);
+        }
+    }
 }
 
 /// The step with the id in the URL.

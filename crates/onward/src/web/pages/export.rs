@@ -1,11 +1,12 @@
-//! Plan downloads: JSON for `onward import`, and Markdown.
+//! Plan downloads: JSON for `onward import`, of one plan or of the selected ones, and Markdown.
 
 use axum::extract::Path;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::IntoResponse;
 
+use super::actions::MAX_SELECTED;
 use super::plan::find_plan;
-use super::{PageResult, Visit};
+use super::{FormPost, PageResult, Visit, redirect};
 use crate::markdown;
 use crate::web::export;
 
@@ -16,6 +17,25 @@ pub(super) async fn json(visit: Visit, Path(id): Path<String>) -> PageResult {
     let plan = find_plan(&visit, &id).await?;
     let mut response = export::show(&visit.site, &visit.caller, plan).await?;
     if let Ok(disposition) = disposition(&format!("{plan}.json")).try_into() {
+        response
+            .headers_mut()
+            .insert(CONTENT_DISPOSITION, disposition);
+    }
+    Ok(response)
+}
+
+/// The selected plans in one file, one JSON document per line.
+pub(super) async fn selected(post: FormPost) -> PageResult {
+    let FormPost { visit, fields } = post;
+    let mut plans = Vec::new();
+    for id in fields.all("plan").take(MAX_SELECTED) {
+        plans.push(find_plan(&visit, id).await?);
+    }
+    if plans.is_empty() {
+        return Ok(redirect("/plans?done=none_selected"));
+    }
+    let mut response = export::show_all(&visit.site, &visit.caller, &plans).await?;
+    if let Ok(disposition) = disposition("plans.jsonl").try_into() {
         response
             .headers_mut()
             .insert(CONTENT_DISPOSITION, disposition);

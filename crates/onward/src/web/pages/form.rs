@@ -4,7 +4,7 @@ use onward_core::role::Permission::{
     self, AbandonPlan, CreatePlan, DecideReview, Intervene, ManageTenant, ManageTokens, Read, Work,
 };
 
-use crate::web::body::SMALL;
+use crate::web::body::{DOCUMENT, SMALL};
 
 /// A step's instructions: 100,000 characters of at most 12 encoded bytes.
 const INSTRUCTIONS: usize = 1_280 * 1024;
@@ -29,14 +29,21 @@ const fn form(path: &'static str, permission: Permission, body: usize) -> Form {
 }
 
 /// All forms except the sign-in form, by the path of their route.
-static FORMS: [Form; 14] = [
+static FORMS: [Form; 22] = [
     form("/logout", Read, SMALL),
     form("/plans/sample", CreatePlan, SMALL),
+    form("/plans/new", CreatePlan, DOCUMENT),
+    form("/plans/selected", Intervene, SMALL),
+    form("/plans/export", Read, SMALL),
+    form("/plans/{plan}/release", Intervene, SMALL),
+    form("/plans/{plan}/fail", Intervene, REMARK),
     form("/plans/{plan}/resume", Intervene, SMALL),
     form("/plans/{plan}/steps", Work, INSTRUCTIONS),
     form("/plans/{plan}/abandon", AbandonPlan, REMARK),
     form("/plans/{plan}/steps/{step}/requeue", Work, SMALL),
     form("/plans/{plan}/steps/{step}/fail", Work, REMARK),
+    form("/plans/{plan}/steps/{step}/redo", Work, REMARK),
+    form("/plans/{plan}/steps/{step}/fork", CreatePlan, SMALL),
     form("/plans/{plan}/steps/{step}/instruct", Work, INSTRUCTIONS),
     form("/plans/{plan}/steps/{step}/move", Work, SMALL),
     form("/reviews/{id}/decide", DecideReview, REMARK),
@@ -45,6 +52,7 @@ static FORMS: [Form; 14] = [
         Intervene,
         SMALL,
     ),
+    form("/settings/alerts/test", ManageTenant, SMALL),
     form("/settings/reviews", ManageTenant, SMALL),
     form("/settings/tokens", ManageTokens, SMALL),
     form("/settings/tokens/{token}/revoke", ManageTokens, SMALL),

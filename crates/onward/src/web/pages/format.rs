@@ -6,11 +6,14 @@
 use std::fmt;
 
 use askama::filters::HtmlSafe;
-use onward_core::call::CallStatus;
+use onward_core::attention::Word;
 use onward_core::skill::SkillStatus;
-use onward_core::{PlanStatus, StepStatus, Timestamp};
+use onward_core::{StepStatus, Timestamp};
+use onward_engine::{StepLine, StepMark};
 
 use crate::output::format;
+use crate::output::status::word_mark;
+use crate::output::time::Zone;
 
 /// A time, displayed as "5 min ago" with the exact time in the tooltip.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +38,64 @@ impl fmt::Display for RelativeTime {
 
 impl HtmlSafe for RelativeTime {}
 
+/// A time of day, displayed in the time zone of the server, and by the script in that of the browser.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    at: Timestamp,
+    now: Timestamp,
+}
+
+impl Clock {
+    pub(super) fn new(at: Timestamp, now: Timestamp) -> Self {
+        Self { at, now }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let text = Zone::local().time(self.at, self.now);
+        text.trim_end_matches('Z').to_owned()
+    }
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, exact) = (self.at, format::timestamp(self.at));
+        let text = self.text();
+        write!(
+            f,
+            "<time data-as=\"clock\" datetime=\"{at}\" title=\"{exact}\">{text}</time>"
+        )
+    }
+}
+
+impl HtmlSafe for Clock {}
+
+/// The time since a state began: "3 h 41 min".
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Age {
+    since: Timestamp,
+    now: Timestamp,
+}
+
+impl Age {
+    pub(super) fn new(since: Timestamp, now: Timestamp) -> Self {
+        Self { since, now }
+    }
+}
+
+impl fmt::Display for Age {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, exact) = (self.since, format::timestamp(self.since));
+        let age = format::age(self.now.since(self.since));
+        let age = age.replace('<', "&lt;");
+        write!(
+            f,
+            "<time data-as=\"age\" datetime=\"{at}\" title=\"since {exact}\">{age}</time>"
+        )
+    }
+}
+
+impl HtmlSafe for Age {}
+
 /// A status with a symbol, so that it does not depend on colour alone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Badge {
@@ -44,52 +105,58 @@ pub(super) struct Badge {
 }
 
 impl Badge {
-    pub(super) fn plan(status: PlanStatus) -> Self {
-        let symbol = match status {
-            PlanStatus::Planning => '○',
-            PlanStatus::Executing => '▶',
-            PlanStatus::AwaitingReview => '◆',
-            PlanStatus::Stalled => '▲',
-            PlanStatus::Completed => '✓',
-            PlanStatus::Failed => '✕',
-        };
+    /// What a plan needs.
+    pub(super) fn attention(word: Word) -> Self {
+        let (symbol, _) = word_mark(word);
         Self {
-            status: status.as_str(),
+            status: word.as_str(),
             symbol,
         }
     }
 
-    pub(super) fn step(status: StepStatus) -> Self {
-        let symbol = match status {
-            StepStatus::Pending => '○',
-            StepStatus::InProgress => '▶',
-            StepStatus::AwaitingInput => '◆',
-            StepStatus::Completed => '✓',
-            StepStatus::Skipped => '»',
-            StepStatus::Failed => '✕',
-        };
-        Self {
-            status: status.as_str(),
-            symbol,
+    /// A step of a list at this time.
+    pub(super) fn line(line: &StepLine, now: Timestamp) -> Self {
+        if line.superseded_by.is_some() {
+            return Self::SUPERSEDED;
         }
+        Self::step_at(line.status, line.stalls_at, now)
     }
 
-    /// A tool call of an agent.
-    pub(super) fn call(status: CallStatus) -> Self {
-        let symbol = match status {
-            CallStatus::Requested => '○',
-            CallStatus::AwaitingApproval => '◆',
-            CallStatus::Running => '▶',
-            CallStatus::Completed => '✓',
-            CallStatus::Failed => '✕',
-            CallStatus::Denied => '⊘',
-            CallStatus::Cancelled => '»',
-            CallStatus::Interrupted => '▲',
-        };
-        Self {
-            status: status.as_str(),
-            symbol,
+    /// A step at this time, without its texts.
+    pub(super) fn mark(mark: &StepMark, now: Timestamp) -> Self {
+        if mark.is_superseded {
+            return Self::SUPERSEDED;
         }
+        Self::step_at(mark.status, mark.stalls_at, now)
+    }
+
+    /// A step that another one redoes.
+    pub(super) const SUPERSEDED: Self = Self {
+        status: "superseded",
+        symbol: '↻',
+    };
+
+    /// A step at this time, in the words of [`Self::attention`].
+    pub(super) fn step_at(
+        status: StepStatus,
+        stalls_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Self {
+        let (status, symbol) = match status {
+            StepStatus::Pending => ("queued", '○'),
+            StepStatus::InProgress if stalls_at.is_some_and(|at| at < now) => ("stuck", '▲'),
+            StepStatus::InProgress => ("working", '▶'),
+            StepStatus::AwaitingInput => ("needs_you", '◆'),
+            StepStatus::Completed => ("done", '✓'),
+            StepStatus::Skipped => ("skipped", '»'),
+            StepStatus::Failed => ("failed", '✕'),
+        };
+        Self { status, symbol }
+    }
+
+    /// The CSS class.
+    pub(super) const fn class(&self) -> &'static str {
+        self.status
     }
 
     pub(super) fn skill(status: SkillStatus) -> Self {
@@ -102,14 +169,6 @@ impl Badge {
         Self {
             status: status.as_str(),
             symbol,
-        }
-    }
-
-    /// A step in progress past its threshold.
-    pub(super) fn stalled() -> Self {
-        Self {
-            status: "stalled",
-            symbol: '▲',
         }
     }
 }
@@ -183,11 +242,9 @@ mod tests {
 
     #[test]
     fn statuses_of_one_kind_have_distinct_symbols() {
-        let plans = PlanStatus::ALL.map(Badge::plan);
-        let steps = StepStatus::ALL.map(Badge::step);
-        let calls = CallStatus::ALL.map(Badge::call);
+        let steps = StepStatus::ALL.map(|status| Badge::step_at(status, None, Timestamp::MIN));
         let skills = SkillStatus::ALL.map(Badge::skill);
-        for all in [&plans[..], &steps[..], &calls[..], &skills[..]] {
+        for all in [&steps[..], &skills[..]] {
             for (index, badge) in all.iter().enumerate() {
                 for other in &all[index + 1..] {
                     assert_ne!(
@@ -198,7 +255,9 @@ mod tests {
                 }
             }
         }
-        assert!(Badge::stalled().to_string().contains("> stuck<"));
+        let now = Timestamp::from_millis(1);
+        let stuck = Badge::step_at(StepStatus::InProgress, Some(Timestamp::MIN), now);
+        assert_eq!(stuck.class(), "stuck");
     }
 
     #[test]

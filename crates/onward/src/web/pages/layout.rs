@@ -1,26 +1,30 @@
-//! The page layout: navigation, signed-in user, number of pending reviews and flash message.
+//! The page layout: navigation with the number of items that need a person, signed-in user and
+//! flash message.
 
 use askama::Template;
 use axum::response::{Html, IntoResponse, Response};
 use onward_core::Code;
+use onward_core::attention::Word;
 use onward_core::role::Permission;
+use onward_engine::{Caller, session};
 
+use super::agent_name::person;
 use super::format::sentence;
 use super::{PageError, Visit};
 use crate::output::format;
 use crate::web::problem::Problem;
 
-/// Maximum number of pending reviews to count.
-const MAX_COUNTED_REVIEWS: u32 = 100;
+/// Maximum number of items to count in the navigation.
+const MAX_COUNTED: u32 = 100;
 
 /// The current section in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
+    Overview,
     Plans,
-    Reviews,
+    Inbox,
     Sessions,
-    Search,
-    Skills,
+    Library,
     Settings,
     None,
 }
@@ -34,7 +38,10 @@ pub(super) struct Layout {
     pub(super) role: &'static str,
     pub(super) signed_in: bool,
     pub(super) csrf_token: String,
-    pub(super) pending_reviews: usize,
+    /// Items in the inbox.
+    pub(super) inbox: usize,
+    /// Sessions in trouble.
+    pub(super) troubled_sessions: usize,
     /// Message about the action that led here.
     pub(super) flash: Option<&'static str>,
     /// Whether the page updates itself.
@@ -53,7 +60,8 @@ impl Layout {
             role: "",
             signed_in: false,
             csrf_token: String::new(),
-            pending_reviews: 0,
+            inbox: 0,
+            troubled_sessions: 0,
             flash: None,
             live: false,
             has_navigation: true,
@@ -62,42 +70,50 @@ impl Layout {
 
     pub(super) fn is_section(&self, section: &str) -> bool {
         match self.section {
+            Section::Overview => section == "overview",
             Section::Plans => section == "plans",
-            Section::Reviews => section == "reviews",
+            Section::Inbox => section == "inbox",
             Section::Sessions => section == "sessions",
-            Section::Search => section == "search",
-            Section::Skills => section == "skills",
+            Section::Library => section == "library",
             Section::Settings => section == "settings",
             Section::None => false,
         }
     }
 
-    /// The number of pending reviews, or "99+".
-    pub(super) fn pending_reviews_label(&self) -> String {
-        if self.pending_reviews >= usize::try_from(MAX_COUNTED_REVIEWS).unwrap_or(usize::MAX) {
-            format!("{}+", self.pending_reviews - 1)
+    /// A number of items, or "99+".
+    pub(super) fn count_label(&self, count: &usize) -> String {
+        if *count >= usize::try_from(MAX_COUNTED).unwrap_or(usize::MAX) {
+            format!("{}+", MAX_COUNTED - 1)
         } else {
-            self.pending_reviews.to_string()
+            count.to_string()
         }
     }
 }
 
 impl Visit {
     pub(super) async fn layout(&self, title: &str, section: Section) -> Result<Layout, PageError> {
-        let reviews = self
-            .site
-            .engine
-            .open_reviews(&self.caller, MAX_COUNTED_REVIEWS)
-            .await?;
+        let engine = &self.site.engine;
+        let reviews = engine.open_reviews(&self.caller, MAX_COUNTED).await?.len();
+        let plans = engine.open_plans(&self.caller).await?;
+        let stuck = plans
+            .iter()
+            .filter(|(_, attention)| attention.word == Word::Stuck);
+        let inbox = reviews + stuck.count();
+        let sessions = engine.list_sessions(&self.caller, MAX_COUNTED).await?;
+        let now = engine.now();
+        let troubled = sessions
+            .iter()
+            .filter(|line| session::status(line, now).0.is_trouble());
         let needs_authentication = self.site.auth.local_user.is_none();
         Ok(Layout {
             title: format::sanitize_line(title),
             section,
-            user: needs_authentication.then(|| user_label(&self.caller.name)),
+            user: needs_authentication.then(|| person(&self.caller.name)),
             role: self.caller.role.as_str(),
             signed_in: self.signed_in,
-            csrf_token: self.site.auth.cookie_signer.csrf_token(&self.caller),
-            pending_reviews: reviews.len(),
+            csrf_token: self.csrf_token(),
+            inbox,
+            troubled_sessions: troubled.count(),
             flash: self.fields.get("done").and_then(flash),
             live: true,
             has_navigation: true,
@@ -106,36 +122,37 @@ impl Visit {
 
     /// Why the caller lacks a permission, or none if the caller has it.
     pub(super) fn denial(&self, permission: Permission) -> Option<String> {
-        let forbidden = self.caller.allow(permission).err()?;
-        Some(sentence(&forbidden.to_string()))
+        denial(&self.caller, permission)
+    }
+
+    pub(super) fn csrf_token(&self) -> String {
+        self.site.auth.cookie_signer.csrf_token(&self.caller)
     }
 }
 
-/// A caller name without its kind: `token:ben` is displayed as `ben`.
-fn user_label(name: &str) -> String {
-    let label = name
-        .strip_prefix("token:")
-        .or_else(|| name.strip_prefix("user:"));
-    format::sanitize_line(label.unwrap_or(name))
+/// Why a caller lacks a permission.
+pub(super) fn denial(caller: &Caller, permission: Permission) -> Option<String> {
+    let forbidden = caller.allow(permission).err()?;
+    Some(sentence(&forbidden.to_string()))
 }
 
 /// The flash message for the query parameter `done`. Unknown values are ignored.
-fn flash(outcome: &str) -> Option<&'static str> {
+pub(super) fn flash(outcome: &str) -> Option<&'static str> {
     Some(match outcome {
-        "resumed" => "The plan's stuck status was cleared. Its steps were not changed.",
-        "abandoned" => "The plan was cancelled.",
-        "requeued" => "The step was released. The next agent that requests a step can claim it.",
-        "failed" => "The step was marked as failed.",
         "instructed" => "The instructions were saved.",
         "added" => "The step was added.",
+        "created" => "The plan was created. Copy the prompt to hand it to an agent.",
         "moved" => "The step was moved.",
-        "approve" => "Approved. The agent's summary is the step's result.",
-        "reject" => "Rejected. The step and its plan failed.",
-        "modify" => "Changes requested. The agent receives your feedback.",
-        "skip" => "The step was skipped.",
-        "closed" => "The call was marked as interrupted. A late result will still be stored.",
+        "approve" => "Approved. The summary is the result of the step, and the plan continues.",
+        "reject" => "Rejected. The step and its plan failed; no agent works on it any more.",
+        "modify" => {
+            "Changes requested. The agent gets your feedback with the next step that it requests."
+        }
+        "skip" => "The step was skipped without a result. The plan continues.",
+        "closed" => "Marked as dead. A late result will still be stored.",
         "revoked" => "The token was revoked.",
         "reviews" => "The setting was saved.",
+        "tested" => "The webhook accepted the test notification.",
         _ => return None,
     })
 }

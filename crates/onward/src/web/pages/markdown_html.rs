@@ -135,7 +135,7 @@ impl Filter {
             Tag::Image { .. } => Event::Text(CowStr::Borrowed("[image: ")),
             Tag::Table(columns) => {
                 self.columns = columns;
-                html_event("<table>")
+                html_event("<div class=\"scroll\" tabindex=\"0\"><table>")
             }
             Tag::TableHead => {
                 (self.column, self.in_head) = (0, true);
@@ -189,7 +189,7 @@ impl Filter {
                 return (self.links.pop() == Some(true)).then_some(Event::End(TagEnd::Link));
             }
             TagEnd::Image => Event::Text(CowStr::Borrowed("]")),
-            TagEnd::Table => html_event("</tbody></table>\n"),
+            TagEnd::Table => html_event("</tbody></table></div>\n"),
             TagEnd::TableHead => {
                 self.in_head = false;
                 html_event("</tr></thead><tbody>\n")
@@ -243,8 +243,8 @@ mod tests {
         );
         assert_eq!(
             html("|a|b|\n|---|---:|\n|x|1|\n"),
-            "<table><thead><tr><th scope=\"col\">a</th><th scope=\"col\" class=\"number\">b</th>\
-             </tr></thead><tbody>\n<tr><td>x</td><td class=\"number\">1</td></tr>\n</tbody></table>\n"
+            "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">a</th><th scope=\"col\" class=\"number\">b</th>\
+             </tr></thead><tbody>\n<tr><td>x</td><td class=\"number\">1</td></tr>\n</tbody></table></div>\n"
         );
         assert_eq!(
             html("- [x] a\n"),
@@ -285,7 +285,7 @@ mod tests {
             "[a]: https://example.org '<b>'\n\n[a]",
         ];
         let allowed = [
-            "p", "br", "h3", "a", "table", "thead", "tbody", "tr", "th", "td", "code", "pre",
+            "p", "br", "h3", "a", "div", "table", "thead", "tbody", "tr", "th", "td", "code", "pre",
         ];
         for text in texts {
             let page = html(text);

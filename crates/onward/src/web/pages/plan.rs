@@ -1,80 +1,108 @@
-//! `/plans/{id}`: status, stuck steps, actions, and one tab per kind of data. Long lists are
-//! paginated.
+//! `/plans/{id}`: what the plan needs with its actions, the steps as rail, table or graph, one step
+//! in detail, the activity in sentences, the files, and the settings. Long lists are paginated.
 
+pub(crate) mod app;
+mod branches;
+mod graph;
+mod inspector;
+mod lanes;
+mod outcome;
+mod rail;
 mod tabs;
-
-use std::time::Duration;
+mod verdict;
 
 use askama::Template;
 use axum::extract::Path;
-use onward_core::plan::PlanState;
 use onward_core::role::Permission;
-use onward_core::{PlanHead, PlanId, PlanStatus, StepStatus, StepType, Timestamp};
-use onward_engine::StepLine;
-use onward_engine::status::{StalledStep, Status};
+use onward_core::step::ReviewScope;
+use onward_core::{PlanHead, PlanId, PlanStatus, StepStatus, StepType};
+use onward_engine::list::OpenReview;
+use onward_engine::status::Status;
+use onward_engine::{Caller, Engine, Error, Feedback, StepLine, StepNote};
 
-use super::format::{Badge, RelativeTime, multiline, one_line};
+use super::format::{Age, Badge, RelativeTime, multiline, one_line};
 use super::layout::{Layout, Section, render};
+use super::text::Body;
+use super::who::Who;
 use super::{PageError, PageResult, Visit};
 use crate::output::format;
+use branches::{BranchNote, Branches};
+use rail::{Rail, Selection, View};
 use tabs::{Tab, Tabs};
+use verdict::{Facts, Part, Verdict};
+
+pub(super) use inspector::Inspector;
+pub(super) use outcome::{message, orders_field};
+pub(super) use verdict::{prompt, steps_text};
 
 const MAX_QUESTION_CHARS: usize = 2_000;
-/// Stuck steps that are displayed without expanding the list.
-const VISIBLE_STUCK_STEPS: usize = 3;
-/// Maximum number of steps in progress whose names are loaded.
+/// Maximum number of steps in progress that are named.
 const MAX_IN_PROGRESS: u32 = 100;
+/// Maximum number of ratings and comments.
+const MAX_FEEDBACK: u32 = 50;
 
 #[derive(Template)]
 #[template(path = "plan.html")]
 struct Plan {
     layout: Layout,
     id: String,
+    short_id: String,
     name: String,
-    question: String,
+    /// Unless it repeats the name.
+    question: Option<String>,
     badge: Badge,
-    derived: Option<Badge>,
-    reason: Option<String>,
-    progress: u32,
+    /// Further states of steps: "1 working".
+    also: Option<String>,
     done: u32,
     total: u32,
     failed: u32,
-    created: RelativeTime,
-    updated: RelativeTime,
-    ended: Option<RelativeTime>,
+    who: Who,
+    started: Age,
+    acted: RelativeTime,
     session: Option<String>,
-    review: Option<String>,
-    stall: Option<Stall>,
+    /// Message about the action that led here.
+    outcome: Option<String>,
+    verdict: Verdict,
     actions: PlanActions,
-    step_types: [StepType; 7],
     links: Vec<TabLink>,
+    /// The steps, unless another tab is selected.
+    rail: Option<Rail>,
+    /// Whether steps are displayed with buttons to move them.
+    reordering: bool,
+    inspector: Option<Inspector>,
+    branches: Vec<BranchNote>,
+    branches_taken: usize,
     tabs: Tabs,
+    about: Option<About>,
 }
 
 struct TabLink {
     name: &'static str,
     slug: &'static str,
+    count: Option<u64>,
     selected: bool,
 }
 
-/// The stall of a plan.
-struct Stall {
-    steps: Vec<StuckStep>,
-    /// Whether the list of steps is truncated.
-    more: bool,
-    /// When the plan was marked as stalled.
-    marked: Option<RelativeTime>,
+/// The settings and the description of a plan.
+struct About {
+    rationale: Option<String>,
+    formatting: Option<String>,
+    on_stall: &'static str,
+    threshold: String,
+    created: RelativeTime,
+    step_types: [StepType; 7],
+    feedback: Vec<FeedbackRow>,
+    /// Id and first step of the plan of which this one is a fork.
+    forked_from: Option<(String, u32)>,
+    forks: Vec<String>,
 }
 
-/// A step in progress past its threshold.
-struct StuckStep {
-    id: String,
-    order: u32,
-    name: String,
-    session: Option<String>,
-    elapsed: String,
-    threshold: String,
-    since: String,
+/// A rating or a comment on the plan.
+struct FeedbackRow {
+    rating: Option<u32>,
+    comment: Option<String>,
+    author: String,
+    at: RelativeTime,
 }
 
 /// Why actions are unavailable.
@@ -83,7 +111,6 @@ pub(super) struct PlanActions {
     pub(super) modify_denied: Option<String>,
     pub(super) cancel_denied: Option<String>,
     /// The plan's state does not allow it: the button is disabled, with this reason.
-    pub(super) resume_blocked: Option<String>,
     pub(super) cancel_blocked: Option<String>,
     pub(super) modify_blocked: Option<String>,
 }
@@ -93,10 +120,8 @@ impl PlanActions {
         let status = head.status();
         let finished = || {
             let is_finished = status.is_terminal();
-            is_finished.then(|| format!("The plan is already {status}."))
+            is_finished.then(|| "The plan has ended.".to_owned())
         };
-        let not_stalled =
-            || (status != PlanStatus::Stalled).then(|| "The plan is not stuck.".to_owned());
         let in_review = || {
             let in_review = status == PlanStatus::AwaitingReview;
             in_review.then(|| "Decide the open review first.".to_owned())
@@ -104,7 +129,6 @@ impl PlanActions {
         Self {
             modify_denied: visit.denial(Permission::Intervene),
             cancel_denied: visit.denial(Permission::AbandonPlan),
-            resume_blocked: not_stalled(),
             cancel_blocked: finished(),
             modify_blocked: finished().or_else(in_review),
         }
@@ -122,95 +146,146 @@ pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
     let status = engine.status(&visit.caller, id, None).await?;
     let now = engine.now();
     let (sheet, head) = (&status.sheet, &status.sheet.head);
-    let working = if status.stalled.is_empty() {
-        Vec::new()
-    } else {
-        let in_progress = Some(StepStatus::InProgress);
-        let steps = engine.list_steps(&visit.caller, id, in_progress, 0, MAX_IN_PROGRESS);
-        steps.await?.steps
-    };
     let tab = Tab::from_fields(&visit.fields);
-    let stored = head.status();
-    let mut reason = None;
-    if let PlanState::Failed {
-        reason: failure, ..
-    } = &head.state
-    {
-        reason = Some(multiline(&failure.to_string(), MAX_QUESTION_CHARS));
-    }
-    let mut review = None;
-    if let PlanState::AwaitingReview { review: id, .. } = &head.state {
-        review = Some(id.to_string());
-    }
+    let branches = Branches::load(engine, &visit.caller, id).await?;
+    let selected = match visit.fields.get("step") {
+        Some(step) => engine.find_step(&visit.caller, step).await.ok(),
+        None => None,
+    };
+    let rail = match tab {
+        Tab::Steps => {
+            let selection = Selection::from_fields(&visit.fields, selected);
+            Some(rail::load(engine, &visit.caller, &status, &branches, &selection).await?)
+        }
+        Tab::Activity | Tab::Files | Tab::About => None,
+    };
+    let inspector = match selected.filter(|_| rail.is_some()) {
+        Some(step) => Inspector::load(&visit, id, step).await?,
+        None => None,
+    };
+    let blocked = rail.as_ref().map_or(0, |rail| rail.blocked_by_stuck);
+    let review = open_review(&status);
+    let verdict = verdict(engine, &visit.caller, &status, review, blocked).await?;
+    let also = head
+        .counts
+        .in_progress
+        .saturating_sub(u32::try_from(status.stalled.len()).unwrap_or(u32::MAX));
+    let name = format::sanitize_line(&sheet.brief.name);
+    let question = multiline(&sheet.brief.research_question, MAX_QUESTION_CHARS);
     render(&Plan {
         layout: visit.layout(&sheet.brief.name, Section::Plans).await?,
         id: id.to_string(),
-        name: format::sanitize_line(&sheet.brief.name),
-        question: multiline(&sheet.brief.research_question, MAX_QUESTION_CHARS),
-        badge: Badge::plan(stored),
-        derived: (status.derived != stored && !stored.is_terminal())
-            .then(|| Badge::plan(status.derived)),
-        reason,
-        progress: head.counts.progress(),
+        short_id: format::short_id(id),
+        question: (!question.starts_with(&name)).then_some(question),
+        name,
+        badge: Badge::attention(status.attention.word),
+        also: (also > 0 && !status.stalled.is_empty()).then(|| format!("{also} working")),
         done: head.counts.completed.saturating_add(head.counts.skipped),
         total: head.counts.total(),
         failed: head.counts.failed,
-        created: RelativeTime::new(sheet.created_at, now),
-        updated: RelativeTime::new(sheet.updated_at, now),
-        ended: head.ended_at().map(|at| RelativeTime::new(at, now)),
+        who: Who::new(&sheet.owner),
+        started: Age::new(sheet.created_at, now),
+        acted: RelativeTime::new(sheet.acted_at, now),
         session: head
             .last_session
             .as_ref()
             .map(|id| one_line(id.as_str(), 60)),
-        review,
-        stall: stall(&status, &working, now),
+        outcome: message(&visit.fields, &status, now),
+        verdict,
         actions: PlanActions::new(&visit, head),
-        step_types: StepType::ALL,
-        links: tab.links(),
+        links: tabs::links(&visit, tab, &status).await?,
+        reordering: visit.fields.get("reorder").is_some(),
+        rail,
+        inspector,
+        branches_taken: branches.taken(),
+        branches: branches.notes(),
         tabs: tabs::load(&visit, tab, &status).await?,
+        about: match tab {
+            Tab::About => Some(About::load(&visit, &status).await?),
+            Tab::Steps | Tab::Activity | Tab::Files => None,
+        },
     })
 }
 
-fn stall(status: &Status, working: &[StepLine], now: Timestamp) -> Option<Stall> {
-    let mut marked = None;
-    if let PlanState::Stalled { marked_at } = &status.sheet.head.state {
-        marked = Some(RelativeTime::new(*marked_at, now));
+impl About {
+    async fn load(visit: &Visit, status: &Status) -> Result<Self, PageError> {
+        let (engine, sheet) = (&visit.site.engine, &status.sheet);
+        let (head, brief) = (&sheet.head, &sheet.brief);
+        let now = engine.now();
+        let text = |text: &Option<String>| {
+            let text = text.as_deref();
+            text.map(|text| multiline(text, MAX_QUESTION_CHARS))
+        };
+        let feedback = engine
+            .feedback(&visit.caller, head.id, MAX_FEEDBACK)
+            .await?;
+        let row = |feedback: &Feedback| FeedbackRow {
+            rating: feedback.rating,
+            comment: text(&feedback.comment),
+            author: one_line(&format::person(&feedback.actor), 60),
+            at: RelativeTime::new(feedback.created_at, now),
+        };
+        Ok(Self {
+            rationale: text(&brief.design_rationale),
+            formatting: text(&brief.output_formatting_notes),
+            on_stall: head.on_stall.as_str(),
+            threshold: format::duration(onward_core::policy::stall_threshold(
+                None,
+                None,
+                head.stall_threshold,
+            )),
+            created: RelativeTime::new(sheet.created_at, now),
+            step_types: StepType::ALL,
+            feedback: feedback.iter().map(row).collect(),
+            forked_from: (brief.forked_from)
+                .map(|source| (source.plan.to_string(), source.step_order)),
+            forks: status.forks.iter().map(ToString::to_string).collect(),
+        })
     }
-    if status.stalled.is_empty() && marked.is_none() {
-        return None;
-    }
-    let stuck_step = |stalled: &StalledStep| {
-        let line = working.iter().find(|line| line.id == stalled.step);
-        let name = line.map_or_else(String::new, step_name);
-        let session = line.and_then(|line| line.session.as_ref());
-        StuckStep {
-            id: stalled.step.to_string(),
-            order: stalled.order,
-            name,
-            session: session.map(|id| one_line(id.as_str(), 60)),
-            elapsed: format::duration(stalled.elapsed),
-            threshold: format::duration(whole_seconds(stalled.threshold)),
-            since: format::timestamp(stalled.since),
-        }
+}
+
+/// The pending review to decide first: one that stops the plan, or that of the first step.
+fn open_review(status: &Status) -> Option<&OpenReview> {
+    let stops = |open: &&OpenReview| open.review.scope == ReviewScope::Plan;
+    let stopping = status.reviews.iter().find(stops);
+    stopping.or(status.reviews.first())
+}
+
+async fn verdict(
+    engine: &Engine,
+    caller: &Caller,
+    status: &Status,
+    review: Option<&OpenReview>,
+    blocked: usize,
+) -> Result<Verdict, Error> {
+    let head = &status.sheet.head;
+    let working = if head.counts.in_progress > 0 {
+        let in_progress = Some(StepStatus::InProgress);
+        let steps = engine.list_steps(caller, head.id, in_progress, 0, MAX_IN_PROGRESS);
+        steps.await?.steps
+    } else {
+        Vec::new()
     };
-    let limit = usize::try_from(onward_engine::status::MAX_LISTED).unwrap_or(usize::MAX);
-    Some(Stall {
-        steps: status.stalled.iter().map(stuck_step).collect(),
-        more: status.stalled.len() >= limit,
-        marked,
-    })
-}
-
-/// Drops fractions of a second.
-fn whole_seconds(span: Duration) -> Duration {
-    match span.as_secs() {
-        0 => span,
-        seconds => Duration::from_secs(seconds),
-    }
+    Ok(Verdict::new(&Facts {
+        status,
+        working: &working,
+        review,
+        failed: status.failed.iter().map(|line| line.order).collect(),
+        blocked,
+        now: engine.now(),
+    }))
 }
 
 /// The title of a step, or its type.
 pub(super) fn step_name(line: &StepLine) -> String {
     let name = line.title.as_deref().unwrap_or(line.step_type.as_str());
     one_line(name, 100)
+}
+
+/// A progress report: "43 %, 62 of 212 differences explained".
+pub(super) fn note_text(note: &StepNote) -> String {
+    let percent = note.percent.map(|percent| format!("{percent} %"));
+    let text = note.text.as_deref().map(|text| one_line(text, 160));
+    let parts: Vec<String> = percent.into_iter().chain(text).collect();
+    parts.join(", ")
 }

@@ -1,209 +1,399 @@
-//! `/plans`: all plans, most recent change first, with the number of plans by status, filters and
-//! pagination. Without plans: how to connect an agent.
+//! `/plans`: all plans, with filters by what they need, by owner, agent, directory and words
+//! (`plans/selection.rs`), an order, pagination, and actions on selected plans. Without plans: how
+//! to connect an agent.
+
+mod selection;
+
+use std::cmp::Reverse;
 
 use askama::Template;
+use onward_core::attention::{Attention, Word};
 use onward_core::role::Permission;
-use onward_core::{PlanId, PlanStatus, Timestamp};
+use onward_core::{Counts, PlanId, PlanStatus, Timestamp};
 use onward_engine::list::PlanQuery;
-use onward_engine::{Listed, PlanCount, PlanCursor};
+use onward_engine::{Listed, OpenPlan, Owner, PlanCursor};
 use serde_json::json;
 
-use super::format::{Badge, RelativeTime, one_line, status_label};
+use super::format::{Age, RelativeTime, one_line};
 use super::layout::{Layout, Section, render};
-use super::settings::{Snippet, snippets};
-use super::{FormPost, PageResult, Visit, redirect};
+use super::overview::{FirstRun, counts, plan_tag};
+use super::tag::Tag;
+use super::timeline::Percent;
+use super::who::Who;
+use super::{FormPost, PageError, PageResult, Visit, redirect};
 use crate::output::format;
 use crate::tools;
 use crate::web::problem::Problem;
+use selection::{Menu, Order, Selection};
 
-const PAGE_SIZE: u32 = 20;
+const PAGE_SIZE: usize = 50;
+/// Pages of ended plans that are searched for one outcome.
+const MAX_SEARCHED: usize = 20;
+/// Number of plans that are sorted by another order than their last activity, and per query.
+const MAX_SORTED: usize = 2_000;
+const SORTED_PAGE: u32 = 500;
 
 #[derive(Template)]
 #[template(path = "plans.html")]
 struct Plans {
     layout: Layout,
-    cards: Vec<Card>,
-    choices: Vec<Choice>,
-    query: String,
-    status: String,
+    outcome: Option<String>,
+    filters: Vec<Filter>,
+    menus: Vec<Menu>,
+    selection: Selection,
+    order: &'static str,
     rows: Vec<Row>,
+    /// Number of plans in the list, if only the state is filtered.
+    total: Option<u64>,
     next: Option<String>,
-    is_later: bool,
+    /// Whether only the plans with the most recent activity are sorted.
+    is_partial: bool,
+    may_change: bool,
+    may_create: bool,
     /// Displayed instead of the list if there are no plans.
-    first_run: Option<FirstRun>,
+    first_run: FirstRun,
 }
 
-struct Card {
-    name: &'static str,
-    number: String,
-    link: Option<&'static str>,
-    class: &'static str,
-}
-
-struct Choice {
+struct Filter {
     value: &'static str,
-    name: String,
+    name: &'static str,
+    link: String,
+    count: Option<u64>,
     selected: bool,
 }
 
-struct Row {
-    link: String,
-    name: String,
-    question: String,
-    badge: Badge,
-    is_stalled: bool,
-    progress: u32,
-    done: u32,
-    total: u32,
-    updated: RelativeTime,
+/// A page of rows, and the start of the next one.
+#[derive(Default)]
+struct Page {
+    rows: Vec<Row>,
+    next: Option<String>,
+    is_partial: bool,
 }
 
-struct FirstRun {
-    snippets: Vec<Snippet>,
-    sample_denied: Option<String>,
+struct Row {
+    id: String,
+    link: String,
+    name: String,
+    question: Option<String>,
+    tag: Tag,
+    strip: Vec<(&'static str, Percent, Percent)>,
+    done: u32,
+    total: u32,
+    who: String,
+    place: Option<String>,
+    since: Age,
+    acted: RelativeTime,
 }
 
 pub(super) async fn show(visit: Visit) -> PageResult {
     let engine = &visit.site.engine;
-    let status = visit.fields.get("status").unwrap_or_default().to_owned();
-    let text = visit.fields.get("q").map(str::to_owned);
-    let after = visit.fields.get("after").and_then(cursor);
-    let counts = visit.site.plan_counts.count(engine, &visit.caller).await?;
-    let query = PlanQuery {
-        limit: PAGE_SIZE,
-        after,
-        finished: status != "active",
-        status: status.parse().ok(),
-        text: text.clone(),
-    };
-    let page = engine.list_plans(&visit.caller, query).await?;
+    let selection = Selection::from_fields(&visit.fields);
     let now = engine.now();
-    let next = page.next.map(|next| {
-        let mut query = vec![format!(
-            "after={}.{}",
-            next.updated_at.as_millis(),
-            next.plan
-        )];
-        for (name, value) in [("status", Some(status.as_str())), ("q", text.as_deref())] {
-            let value = value.filter(|value| !value.is_empty());
-            let value = value.and_then(|value| askama::filters::urlencode_strict(value).ok());
-            query.extend(value.map(|value| format!("{name}={value}")));
-        }
-        format!("/plans?{}", query.join("&"))
-    });
-    let is_empty = page.plans.is_empty() && counts.iter().all(|count| count.plans == 0);
+    let open = engine.open_plans(&visit.caller).await?;
+    let counts = counts(&visit).await?;
+    let is_empty = open.is_empty() && counts.iter().all(|count| count.plans == 0);
+    let page = if selection.is_open_list() {
+        open_rows(&visit, &open, &selection, now)
+    } else if selection.order() == Order::Activity {
+        listed_rows(&visit, &selection, now).await?
+    } else {
+        sorted_rows(&visit, &selection, now).await?
+    };
+    let owners = open.iter().map(|(plan, _)| &plan.owner);
+    let filters = filters(&selection, &open, &counts);
+    let of_state = |filter: &&Filter| {
+        let is_word = filter.count.is_some();
+        is_word && (selection.state.is_empty() || filter.selected)
+    };
+    let total = filters
+        .iter()
+        .filter(of_state)
+        .filter_map(|filter| filter.count);
+    let total = selection.is_only_state().then(|| total.sum());
     render(&Plans {
         layout: visit.layout("Plans", Section::Plans).await?,
-        cards: cards(&counts),
-        choices: choices(&status),
-        query: text.unwrap_or_default(),
-        status,
-        rows: page.plans.iter().map(|plan| row(plan, now)).collect(),
-        next,
-        is_later: after.is_some(),
-        first_run: is_empty.then(|| FirstRun {
-            snippets: snippets(&visit),
-            sample_denied: visit.denial(Permission::CreatePlan),
-        }),
+        outcome: outcome(&visit),
+        filters,
+        total,
+        menus: selection.menus(owners),
+        order: selection.order().label(),
+        rows: page.rows,
+        next: page.next.map(|after| selection.link("after", &after)),
+        is_partial: page.is_partial,
+        may_change: visit.denial(Permission::Intervene).is_none(),
+        may_create: visit.denial(Permission::CreatePlan).is_none(),
+        first_run: FirstRun::load(&visit, !is_empty).await?,
+        selection,
     })
+}
+
+/// Plans that have not ended.
+fn open_rows(
+    visit: &Visit,
+    open: &[(OpenPlan, Attention)],
+    selection: &Selection,
+    now: Timestamp,
+) -> Page {
+    let is_wanted = |(plan, attention): &&(OpenPlan, Attention)| {
+        let word = selection.word();
+        word.is_none_or(|word| attention.word == word) && selection.matches(&plan.owner)
+    };
+    let mut found: Vec<&(OpenPlan, Attention)> = open.iter().filter(is_wanted).collect();
+    match selection.order() {
+        // The order of the engine.
+        Order::Since => {}
+        Order::Activity => found.sort_by_key(|(plan, _)| Reverse(plan.acted_at)),
+        Order::Name => found.sort_by_cached_key(|(plan, _)| plan.name.to_lowercase()),
+    }
+    let row = |(plan, attention): &&(OpenPlan, Attention)| {
+        row(
+            plan.head.id,
+            &plan.name,
+            None,
+            &plan.owner,
+            *attention,
+            &plan.head.counts,
+            (plan.acted_at, now),
+        )
+    };
+    page_at(visit, &found, row)
+}
+
+/// The page of a list in memory at the offset in the query.
+fn page_at<T>(visit: &Visit, all: &[T], row: impl Fn(&T) -> Row) -> Page {
+    let skipped: usize = visit.fields.parsed("after").unwrap_or(0);
+    let rest = all.get(skipped..).unwrap_or_default();
+    let has_more = rest.len() > PAGE_SIZE;
+    Page {
+        rows: rest.iter().take(PAGE_SIZE).map(row).collect(),
+        next: has_more.then(|| (skipped + PAGE_SIZE).to_string()),
+        is_partial: false,
+    }
+}
+
+/// The query for plans of all states, or ended ones, the most recent action first.
+fn plan_query(selection: &Selection, limit: u32, after: Option<PlanCursor>) -> PlanQuery {
+    PlanQuery {
+        limit,
+        after,
+        finished: selection.state != "active",
+        status: match selection.word() {
+            Some(Word::Done | Word::DoneWithFailures) => Some(PlanStatus::Completed),
+            Some(Word::Failed | Word::Cancelled) => Some(PlanStatus::Failed),
+            Some(_) | None => None,
+        },
+        text: selection.text().map(str::to_owned),
+    }
+}
+
+fn is_listed(selection: &Selection, listed: &Listed) -> bool {
+    let word = selection.word();
+    word.is_none_or(|word| listed.attention.word == word) && selection.matches(&listed.sheet.owner)
+}
+
+/// Plans of all states, or ended ones, the most recent action first.
+async fn listed_rows(
+    visit: &Visit,
+    selection: &Selection,
+    now: Timestamp,
+) -> Result<Page, PageError> {
+    let mut after = visit.fields.get("after").and_then(cursor);
+    let mut rows = Vec::new();
+    let mut next = None;
+    for _ in 0..MAX_SEARCHED {
+        let query = plan_query(selection, u32::try_from(PAGE_SIZE).unwrap_or(50), after);
+        let page = visit.site.engine.list_plans(&visit.caller, query).await?;
+        for (index, listed) in page.plans.iter().enumerate() {
+            if rows.len() == PAGE_SIZE {
+                let last = index
+                    .checked_sub(1)
+                    .and_then(|last| page.cursor_after(last));
+                return Ok(Page {
+                    rows,
+                    next: last.or(after).as_ref().map(format_cursor),
+                    is_partial: false,
+                });
+            }
+            if is_listed(selection, listed) {
+                rows.push(listed_row(listed, now));
+            }
+        }
+        next = page.next;
+        after = page.next;
+        if after.is_none() || rows.len() == PAGE_SIZE {
+            break;
+        }
+    }
+    Ok(Page {
+        rows,
+        next: next.as_ref().map(format_cursor),
+        is_partial: false,
+    })
+}
+
+/// The same plans in another order. Only those with the most recent actions are sorted.
+async fn sorted_rows(
+    visit: &Visit,
+    selection: &Selection,
+    now: Timestamp,
+) -> Result<Page, PageError> {
+    let (mut found, mut after, mut read) = (Vec::new(), None, 0);
+    loop {
+        let query = plan_query(selection, SORTED_PAGE, after);
+        let page = visit.site.engine.list_plans(&visit.caller, query).await?;
+        read += page.plans.len();
+        let plans = page.plans.into_iter();
+        found.extend(plans.filter(|listed| is_listed(selection, listed)));
+        after = page.next;
+        if after.is_none() || read >= MAX_SORTED {
+            break;
+        }
+    }
+    match selection.order() {
+        Order::Since => found.sort_by_key(|listed| listed.attention.since),
+        Order::Activity => {}
+        Order::Name => found.sort_by_cached_key(|listed| listed.sheet.brief.name.to_lowercase()),
+    }
+    Ok(Page {
+        is_partial: after.is_some(),
+        ..page_at(visit, &found, |listed| listed_row(listed, now))
+    })
+}
+
+fn listed_row(listed: &Listed, now: Timestamp) -> Row {
+    let sheet = &listed.sheet;
+    let question = one_line(&sheet.brief.research_question, 300);
+    let times = (sheet.acted_at, now);
+    row(
+        sheet.head.id,
+        &sheet.brief.name,
+        Some(question),
+        &sheet.owner,
+        listed.attention,
+        &sheet.head.counts,
+        times,
+    )
+}
+
+fn row(
+    id: PlanId,
+    name: &str,
+    question: Option<String>,
+    owner: &Owner,
+    attention: Attention,
+    counts: &Counts,
+    (acted_at, now): (Timestamp, Timestamp),
+) -> Row {
+    let who = Who::new(owner);
+    let name = format::sanitize_line(name);
+    Row {
+        id: id.to_string(),
+        link: format!("/plans/{id}"),
+        question: question.filter(|question| !question.starts_with(&name)),
+        name,
+        tag: plan_tag(attention.word),
+        strip: strip(counts, attention.word),
+        done: counts.completed.saturating_add(counts.skipped),
+        total: counts.total(),
+        who: who.short(),
+        place: who.directory,
+        since: Age::new(attention.since, now),
+        acted: RelativeTime::new(acted_at, now),
+    }
+}
+
+/// The states of the steps in proportion to their number.
+fn strip(counts: &Counts, word: Word) -> Vec<(&'static str, Percent, Percent)> {
+    let total = u64::from(counts.total()).max(1);
+    let in_progress = if word == Word::Stuck {
+        "stuck"
+    } else if word.is_ended() {
+        // No agent works on it any more.
+        "skipped"
+    } else {
+        "working"
+    };
+    let parts = [
+        ("done", counts.completed),
+        ("skipped", counts.skipped),
+        ("failed", counts.failed),
+        ("needs_you", counts.awaiting_input),
+        (in_progress, counts.in_progress),
+        ("queued", counts.pending),
+    ];
+    let mut start = 0;
+    let mut strip = Vec::new();
+    for (class, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
+        let end = start + u64::from(count);
+        let (x, until) = (start * 1_000 / total, end * 1_000 / total);
+        strip.push((class, Percent(x), Percent(until - x)));
+        start = end;
+    }
+    strip
+}
+
+fn outcome(visit: &Visit) -> Option<String> {
+    let count: u64 = visit.fields.parsed("count").unwrap_or(0);
+    Some(match visit.fields.get("done")? {
+        "many_released" => {
+            let steps = format::count(count, "step is", "steps are");
+            format!(
+                "{steps} back in the queue. Start an agent on plans without one: copy the prompt on their page."
+            )
+        }
+        "many_cancelled" => {
+            let plans = format::count(count, "plan was", "plans were");
+            format!(
+                "{plans} cancelled. Agents get none of their steps any more; results so far are kept."
+            )
+        }
+        "none_selected" => "No plan was selected.".to_owned(),
+        _ => return None,
+    })
+}
+
+fn filters(
+    selection: &Selection,
+    open: &[(OpenPlan, Attention)],
+    counts: &[onward_engine::AttentionCount],
+) -> Vec<Filter> {
+    let of_word = |word: Word| {
+        if word.is_ended() {
+            let found = counts.iter().find(|count| count.word == word);
+            found.map_or(0, |count| count.plans)
+        } else {
+            let found = open.iter().filter(|(_, attention)| attention.word == word);
+            u64::try_from(found.count()).unwrap_or(u64::MAX)
+        }
+    };
+    let filter = |value: &'static str, name, count| Filter {
+        value,
+        name,
+        link: selection.link("state", value),
+        count,
+        selected: value == selection.state,
+    };
+    let mut filters = vec![filter("", "All", None)];
+    filters.extend(Word::ALL.map(|word| filter(word.as_str(), word.label(), Some(of_word(word)))));
+    // Rare words only if there are such plans.
+    filters.retain(|filter| {
+        let is_rare =
+            ["blocked", "not_started", "done_with_failures", "cancelled"].contains(&filter.value);
+        !is_rare || filter.selected || filter.count != Some(0)
+    });
+    filters
 }
 
 fn cursor(text: &str) -> Option<PlanCursor> {
     let (at, plan) = text.split_once('.')?;
     Some(PlanCursor {
-        updated_at: Timestamp::from_millis(at.parse().ok()?),
+        acted_at: Timestamp::from_millis(at.parse().ok()?),
         plan: plan.parse::<PlanId>().ok()?,
     })
 }
 
-fn cards(counts: &[PlanCount]) -> Vec<Card> {
-    let count = |matches: &dyn Fn(PlanStatus) -> bool| -> u64 {
-        let counts = counts.iter().filter(|count| matches(count.status));
-        counts.map(|count| count.plans).sum()
-    };
-    // A zero is not highlighted.
-    let card = |name, link, class, matches: &dyn Fn(PlanStatus) -> bool| Card {
-        name,
-        number: count(matches).to_string(),
-        link: Some(link),
-        class: if count(matches) == 0 { "" } else { class },
-    };
-    let (plans, steps) = counts.iter().fold((0, 0), |(plans, steps), count| {
-        (plans + count.plans, steps + count.steps)
-    });
-    vec![
-        card("Active", "/plans?status=active", "", &|status| {
-            !status.is_terminal()
-        }),
-        card("Stuck", "/plans?status=stalled", "stalled", &|status| {
-            status == PlanStatus::Stalled
-        }),
-        card(
-            "Awaiting review",
-            "/plans?status=awaiting_review",
-            "awaiting_review",
-            &|status| status == PlanStatus::AwaitingReview,
-        ),
-        card(
-            "Completed",
-            "/plans?status=completed",
-            "completed",
-            &|status| status == PlanStatus::Completed,
-        ),
-        card("Failed", "/plans?status=failed", "failed", &|status| {
-            status == PlanStatus::Failed
-        }),
-        Card {
-            name: "Steps per plan",
-            number: average(plans, steps),
-            link: None,
-            class: "",
-        },
-    ]
-}
-
-/// The average number of steps per plan, with one decimal.
-fn average(plans: u64, steps: u64) -> String {
-    let Some(tenths) = steps.saturating_mul(10).checked_div(plans) else {
-        return "–".to_owned();
-    };
-    format!("{}.{}", tenths / 10, tenths % 10)
-}
-
-fn choices(selected: &str) -> Vec<Choice> {
-    let mut choices = vec![
-        Choice {
-            value: "",
-            name: "any status".to_owned(),
-            selected: selected.is_empty(),
-        },
-        Choice {
-            value: "active",
-            name: "active".to_owned(),
-            selected: selected == "active",
-        },
-    ];
-    choices.extend(PlanStatus::ALL.map(|status| Choice {
-        value: status.as_str(),
-        name: status_label(status.as_str()),
-        selected: selected == status.as_str(),
-    }));
-    choices
-}
-
-fn row(listed: &Listed, now: Timestamp) -> Row {
-    let (sheet, head) = (&listed.sheet, &listed.sheet.head);
-    Row {
-        link: format!("/plans/{}", head.id),
-        name: format::sanitize_line(&sheet.brief.name),
-        question: one_line(&sheet.brief.research_question, 160),
-        badge: Badge::plan(head.status()),
-        is_stalled: listed.stalled && head.status() != PlanStatus::Stalled,
-        progress: head.counts.progress(),
-        done: head.counts.completed.saturating_add(head.counts.skipped),
-        total: head.counts.total(),
-        updated: RelativeTime::new(sheet.updated_at, now),
-    }
+fn format_cursor(cursor: &PlanCursor) -> String {
+    format!("{}.{}", cursor.acted_at.as_millis(), cursor.plan)
 }
 
 /// Creates a sample plan.
@@ -234,17 +424,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_average_has_one_decimal() {
-        assert_eq!(average(0, 0), "–");
-        assert_eq!(average(4, 10), "2.5");
-        assert_eq!(average(3, 10), "3.3");
+    fn the_strip_has_the_states_in_proportion() {
+        let counts = Counts {
+            completed: 1,
+            in_progress: 1,
+            pending: 2,
+            ..Counts::default()
+        };
+        let parts = strip(&counts, Word::Stuck);
+        let parts: Vec<_> = parts
+            .iter()
+            .map(|(class, x, width)| (*class, x.0, width.0))
+            .collect();
+        assert_eq!(
+            parts,
+            [("done", 0, 250), ("stuck", 250, 250), ("queued", 500, 500)]
+        );
     }
 
     #[test]
     fn parses_cursors_and_ignores_invalid_ones() {
         let id = "00000000-0000-7000-8000-000000000001";
         let read = cursor(&format!("12.{id}")).unwrap();
-        assert_eq!(read.updated_at.as_millis(), 12);
+        assert_eq!(read.acted_at.as_millis(), 12);
         assert_eq!(read.plan.to_string(), id);
         for wrong in ["", "12", "12.x", "x.y"] {
             assert_eq!(cursor(wrong), None, "{wrong}");

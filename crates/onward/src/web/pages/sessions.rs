@@ -1,115 +1,137 @@
-//! `/sessions` and `/sessions/{id}`: agent sessions reported by hooks, the proxy or the API, with
-//! turns, steps and tool calls. Open calls can be marked as interrupted.
+//! `/sessions` and `/sessions/{id}`: agent sessions reported by hooks, the proxy or the API. The
+//! list shows the status of each session; the page of a session shows its turns (`turn.rs`). Open
+//! calls can be marked as dead.
+
+mod turn;
 
 use askama::Template;
 use axum::extract::Path;
 use onward_core::Timestamp;
-use onward_core::call::CallStatus;
+use onward_core::call::{CallState, CallStatus};
 use onward_core::role::Permission;
-use onward_core::turn::{Judgement, TurnEnd};
-use onward_engine::{CallKey, CallRecord, SessionLine, Turn, TurnStep};
+use onward_core::session::{SessionStatus, SubagentStatus};
+use onward_engine::session::{SessionView, Subagent, status};
+use onward_engine::{CallKey, CallRecord, SessionLine, Turn};
 
-use super::format::{Badge, RelativeTime, multiline, one_line, status_label};
+use super::agent_name::{agent_name, directory, person};
+use super::format::{Age, RelativeTime, one_line};
 use super::layout::{Layout, Section, render};
+use super::tag::Tag;
 use super::{FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
-use crate::output::call;
+use crate::output::format;
+use turn::{CallView, TurnView};
 
 const MAX_SESSIONS: u32 = 100;
 const MAX_TURNS: u32 = 20;
 const MAX_STEPS_PER_TURN: u32 = 50;
-/// Interrupted calls that are displayed without expanding the list.
-const VISIBLE_INTERRUPTED: usize = 3;
+/// Dead calls that are displayed without expanding the list.
+const VISIBLE_DEAD: usize = 3;
 
 #[derive(Template)]
 #[template(path = "sessions.html")]
 struct Sessions {
     layout: Layout,
+    filters: Vec<Filter>,
+    is_filtered: bool,
     rows: Vec<Row>,
+    has_sessions: bool,
     /// Whether there may be more sessions.
     more: bool,
 }
 
+/// A status that some session has.
+struct Filter {
+    link: String,
+    label: &'static str,
+    count: usize,
+    is_selected: bool,
+}
+
 struct Row {
     link: String,
+    /// The last prompt, or the id.
     name: String,
-    agent: String,
-    directory: String,
-    turns: u64,
-    stuck: u64,
+    is_prompt: bool,
+    /// Person, agent and directory.
+    who: String,
+    tag: Tag,
+    since: Age,
+    plan: Option<(String, String)>,
+    responses: u64,
+    dead_calls: usize,
     off: bool,
-    ended: bool,
-    seen: RelativeTime,
 }
 
 #[derive(Template)]
 #[template(path = "session.html")]
 struct Session {
     layout: Layout,
+    name: String,
     id: String,
-    agent: String,
-    directory: Option<String>,
+    short_id: String,
+    tag: Tag,
+    since: Age,
+    who: String,
+    host: Option<String>,
+    prompt: Option<String>,
+    plan: Option<(String, String)>,
     started: RelativeTime,
     seen: RelativeTime,
     ended: Option<RelativeTime>,
     off: bool,
-    interrupted: Vec<CallView>,
+    verdict: Option<String>,
+    dead: Vec<CallView>,
+    subagents: Vec<SubagentView>,
     turns: Vec<TurnView>,
     close_denied: Option<String>,
 }
 
-struct TurnView {
-    /// Index on the page. Turn numbers are not unique, because subagents have their own.
-    index: usize,
-    number: u32,
-    subagent: Option<String>,
-    started: RelativeTime,
+/// A subagent, with its answer.
+struct SubagentView {
+    name: String,
+    tag: Tag,
+    responses: String,
     state: String,
-    is_stuck: bool,
-    steps: u32,
-    idle: u32,
-    threshold: u32,
-    rejections: u32,
-    last_steps: Vec<StepView>,
-    /// Number of earlier steps that are not displayed.
-    more: u32,
-    calls: Vec<CallView>,
-}
-
-/// A step of a turn: one model response and its calls.
-struct StepView {
-    number: u32,
-    judgement: &'static str,
-    reason: String,
-    calls: Vec<(String, String)>,
-}
-
-/// A tool call.
-struct CallView {
-    id: String,
-    badge: Badge,
-    tool: String,
-    input: String,
-    state: String,
-    is_open: bool,
-    is_interrupted: bool,
-    /// URL of the form that marks the call as dead.
-    close_url: String,
-    subagent: String,
-    /// Why Onward interrupted the call.
-    reason: Option<String>,
-    /// The result that the model received instead of a real one.
-    synthetic_result: Option<String>,
-    result: Option<String>,
+    answer: Option<String>,
 }
 
 pub(super) async fn show(visit: Visit) -> PageResult {
     let engine = &visit.site.engine;
     let sessions = engine.list_sessions(&visit.caller, MAX_SESSIONS).await?;
     let now = engine.now();
+    let selected = visit.fields.get("status");
+    let selected = SessionStatus::ALL
+        .into_iter()
+        .find(|status| selected == Some(status.as_str()));
+    let with_status: Vec<(&SessionLine, SessionStatus)> = sessions
+        .iter()
+        .map(|line| (line, status(line, now).0))
+        .collect();
+    let count = |wanted| {
+        let same = with_status.iter().filter(|(_, status)| *status == wanted);
+        same.count()
+    };
+    let filters = SessionStatus::ALL.into_iter().map(|status| Filter {
+        link: format!("/sessions?status={}", status.as_str()),
+        label: Tag::session(status).label,
+        count: count(status),
+        is_selected: selected == Some(status),
+    });
+    let filters = filters.filter(|filter| filter.count > 0 || filter.is_selected);
+    let mut rows: Vec<(bool, Row)> = with_status
+        .iter()
+        .filter(|(_, status)| selected.is_none_or(|selected| selected == *status))
+        .map(|(line, status)| (status.is_trouble(), Row::new(line, now)))
+        .collect();
+    // Sessions in trouble first; the sort is stable.
+    rows.sort_by_key(|(is_trouble, _)| !is_trouble);
     render(&Sessions {
         layout: visit.layout("Sessions", Section::Sessions).await?,
+        filters: filters.collect(),
+        is_filtered: selected.is_some(),
+        has_sessions: !sessions.is_empty(),
         more: sessions.len() >= usize::try_from(MAX_SESSIONS).unwrap_or(usize::MAX),
-        rows: sessions.iter().map(|line| Row::new(line, now)).collect(),
+        rows: rows.into_iter().map(|(_, row)| row).collect(),
     })
 }
 
@@ -120,42 +142,149 @@ pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> PageResult
         .await?;
     let now = engine.now();
     let session = &view.session;
-    let calls = |turn: &Turn| {
+    let (status, since) = view.status(now);
+    let place = session.directory.as_deref().map(directory);
+    let agent = agent_name(&session.agent);
+    let name = match &place {
+        Some(place) => format!("{agent} in {place}"),
+        None => format!("{agent} session"),
+    };
+    let who = session.actor.as_deref().map(person);
+    let who: Vec<String> = who.into_iter().chain([agent]).collect();
+    let calls = |turn: &Turn| -> Vec<&CallRecord> {
         let of_turn = view
             .calls
             .iter()
             .filter(|record| record.key.turn == turn.number && record.key.agent == turn.agent);
-        of_turn.map(|record| CallView::new(record, now)).collect()
+        of_turn.collect()
     };
     // Newest turn first.
     let turns = view.turns.iter().rev().enumerate();
     let turns =
-        turns.map(|(index, (turn, steps))| TurnView::new(index, turn, steps, calls(turn), now));
-    let interrupted = view
+        turns.map(|(index, (turn, steps))| TurnView::new(index, turn, steps, &calls(turn), now));
+    let dead = view
         .calls
         .iter()
         .rev()
         .filter(|record| record.status() == CallStatus::Interrupted);
+    let owners = view
+        .calls
+        .iter()
+        .rev()
+        .filter_map(|record| record.call.owner.as_ref());
+    let host = owners.map(|owner| one_line(&owner.host, 60)).next();
     render(&Session {
-        layout: visit
-            .layout(&format!("Session {}", session.id), Section::Sessions)
-            .await?,
+        layout: visit.layout(&name, Section::Sessions).await?,
+        name,
         id: one_line(&session.id, 200),
-        agent: one_line(&session.agent, 60),
-        directory: session.directory.as_deref().map(|path| one_line(path, 300)),
+        short_id: format::short_id(one_line(&session.id, 200)),
+        tag: Tag::session(status),
+        since: Age::new(since, now),
+        who: who.join(" · "),
+        host,
+        prompt: session
+            .prompt
+            .as_deref()
+            .map(|prompt| one_line(prompt, 100)),
+        plan: plan(&visit, &view).await?,
         started: RelativeTime::new(session.started_at, now),
         seen: RelativeTime::new(session.last_seen_at, now),
         ended: session.ended_at.map(|at| RelativeTime::new(at, now)),
         off: session.switched_off,
-        interrupted: interrupted
-            .map(|record| CallView::new(record, now))
+        verdict: verdict(&view, status, now),
+        dead: dead
+            .map(|record| CallView::new(record, None, now))
+            .collect(),
+        subagents: view
+            .subagents(now)
+            .iter()
+            .map(|subagent| SubagentView::new(subagent, now))
             .collect(),
         turns: turns.collect(),
         close_denied: visit.denial(Permission::Intervene),
     })
 }
 
-/// Marks a call as interrupted.
+/// The open plan on which the session worked last.
+async fn plan(visit: &Visit, view: &SessionView) -> Result<Option<(String, String)>, PageError> {
+    let engine = &visit.site.engine;
+    let plan = engine
+        .plan_of_session(&visit.caller, &view.session.id)
+        .await?;
+    Ok(plan.map(|(plan, name)| (format!("/plans/{plan}"), one_line(&name, 100))))
+}
+
+/// One sentence about a session that needs a person.
+fn verdict(view: &SessionView, status: SessionStatus, now: Timestamp) -> Option<String> {
+    let mut turns = view.turns.iter().map(|(turn, _)| turn);
+    let last = turns.rfind(|turn| turn.agent.is_empty());
+    let responses = last.map(|turn| {
+        let responses = format::count(turn.standing.idle_steps, "response", "responses");
+        format!(
+            "{responses} in a row without progress (limit {})",
+            turn.threshold
+        )
+    });
+    let responses = responses.unwrap_or_default();
+    match status {
+        SessionStatus::Looping => Some(format!(
+            "{responses}. Onward sent a note to the agent; see below."
+        )),
+        SessionStatus::ToolsClosed => Some(format!(
+            "{responses}. Onward rejects tool calls until the agent answers in text."
+        )),
+        SessionStatus::Stopped => Some(format!(
+            "Onward stopped this turn: {responses}. The agent waits for your next prompt."
+        )),
+        SessionStatus::AwaitingApproval => {
+            let waiting = view
+                .calls
+                .iter()
+                .find(|record| matches!(record.call.state, CallState::AwaitingApproval { .. }))?;
+            Some(format!(
+                "The agent asks for your approval in its own window: {} {}",
+                one_line(&waiting.tool, 40),
+                one_line(&waiting.input, 120)
+            ))
+        }
+        SessionStatus::StaleSubagent => {
+            let subagents = view.subagents(now);
+            let stale = subagents
+                .iter()
+                .filter(|subagent| subagent.status == SubagentStatus::Stale);
+            Some(format!(
+                "{} of {} stale: silent, without an end. Ask the agent to continue without it, or \
+                 interrupt it in its own window.",
+                stale.count(),
+                format::count(subagents.len() as u64, "subagent is", "subagents are"),
+            ))
+        }
+        SessionStatus::DeadCall
+        | SessionStatus::Working
+        | SessionStatus::Idle
+        | SessionStatus::Ended => None,
+    }
+}
+
+impl SubagentView {
+    fn new(subagent: &Subagent<'_>, now: Timestamp) -> Self {
+        let turn = subagent.turn;
+        let ago = format::ago(now, subagent.since);
+        Self {
+            name: one_line(&turn.agent, 60),
+            tag: Tag::subagent(subagent.status),
+            responses: format::count(turn.standing.steps, "response", "responses"),
+            state: match subagent.status {
+                SubagentStatus::Stale => format!("last event {ago}"),
+                SubagentStatus::Working => format!("began {ago}"),
+                SubagentStatus::Ended => ago,
+            },
+            answer: turn.answer.as_deref().map(|answer| one_line(answer, 200)),
+        }
+    }
+}
+
+/// Marks a call as dead.
 pub(super) async fn close(
     Path((id, turn, position)): Path<(String, u32, u32)>,
     post: FormPost,
@@ -179,7 +308,7 @@ async fn find_session(visit: &Visit, id: &str) -> Result<String, PageError> {
 }
 
 /// The URL of a session page. Agents choose session ids, so all special characters are escaped.
-fn session_url(session: &str) -> String {
+pub(super) fn session_url(session: &str) -> String {
     let mut path = String::from("/sessions/");
     for byte in session.bytes() {
         match byte {
@@ -195,122 +324,32 @@ fn session_url(session: &str) -> String {
 impl Row {
     fn new(line: &SessionLine, now: Timestamp) -> Self {
         let session = &line.session;
+        let (status, since) = status(line, now);
+        let prompt = session.prompt.as_deref();
+        let who = [
+            session.actor.as_deref().map(person),
+            Some(agent_name(&session.agent)),
+            session.directory.as_deref().map(directory),
+        ];
+        let who: Vec<String> = who.into_iter().flatten().collect();
+        let dead = line
+            .calls
+            .iter()
+            .filter(|record| record.status() == CallStatus::Interrupted);
         Self {
             link: session_url(&session.id),
-            name: one_line(&session.id, 40),
-            agent: one_line(&session.agent, 60),
-            directory: one_line(session.directory.as_deref().unwrap_or_default(), 100),
-            turns: line.turns,
-            stuck: line.held,
+            name: prompt.map_or_else(|| one_line(&session.id, 40), |text| one_line(text, 80)),
+            is_prompt: prompt.is_some(),
+            who: who.join(" · "),
+            tag: Tag::session(status),
+            since: Age::new(since, now),
+            plan: line
+                .plan
+                .as_ref()
+                .map(|(plan, name)| (format!("/plans/{plan}"), one_line(name, 60))),
+            responses: line.responses,
+            dead_calls: dead.count(),
             off: session.switched_off,
-            ended: session.ended_at.is_some(),
-            seen: RelativeTime::new(session.last_seen_at, now),
-        }
-    }
-}
-
-impl TurnView {
-    fn new(
-        index: usize,
-        turn: &Turn,
-        steps: &[TurnStep],
-        calls: Vec<CallView>,
-        now: Timestamp,
-    ) -> Self {
-        let held = turn
-            .standing
-            .text_only
-            .map(|held| status_label(held.as_str()));
-        let is_stuck = held.is_some();
-        let end = turn.ended.map(|(_, end)| end_label(end).to_owned());
-        let state: Vec<String> = held.into_iter().chain(end).collect();
-        let state = if state.is_empty() {
-            "in progress".to_owned()
-        } else {
-            state.join(", ")
-        };
-        let displayed = u32::try_from(steps.len()).unwrap_or(u32::MAX);
-        Self {
-            index,
-            number: turn.number,
-            subagent: (!turn.agent.is_empty()).then(|| one_line(&turn.agent, 60)),
-            started: RelativeTime::new(turn.began_at, now),
-            state,
-            is_stuck,
-            steps: turn.standing.steps,
-            idle: turn.standing.idle_steps,
-            threshold: turn.threshold,
-            rejections: turn.standing.rejections,
-            last_steps: steps.iter().map(StepView::new).collect(),
-            more: turn.standing.steps.saturating_sub(displayed),
-            calls,
-        }
-    }
-}
-
-fn end_label(end: TurnEnd) -> &'static str {
-    match end {
-        TurnEnd::Answered => "answered",
-        TurnEnd::NextPrompt => "ended by the next prompt",
-        TurnEnd::Stopped => "stopped",
-        TurnEnd::SessionEnded => "ended with the session",
-    }
-}
-
-impl StepView {
-    fn new(step: &TurnStep) -> Self {
-        let reason = match (step.judgement, &step.why) {
-            (Judgement::Progress, Some(reason)) => one_line(reason, 100),
-            (Judgement::Idle | Judgement::Stalled, Some(reason)) => {
-                format!("{} in a row: {}", step.idle_steps, one_line(reason, 200))
-            }
-            (Judgement::Idle | Judgement::Stalled, None) => {
-                format!("{} in a row", step.idle_steps)
-            }
-            (Judgement::Progress | Judgement::Unjudged, _) => String::new(),
-        };
-        let call =
-            |call: &onward_engine::CallLine| (one_line(&call.tool, 60), one_line(&call.input, 120));
-        Self {
-            number: step.number,
-            judgement: match step.judgement {
-                Judgement::Progress => "progress",
-                Judgement::Idle => "no progress",
-                Judgement::Stalled => "stuck",
-                Judgement::Unjudged => "not judged",
-            },
-            reason,
-            calls: step.calls.iter().map(call).collect(),
-        }
-    }
-}
-
-impl CallView {
-    fn new(record: &CallRecord, now: Timestamp) -> Self {
-        let CallKey {
-            session,
-            agent,
-            turn,
-            position,
-        } = &record.key;
-        let synthetic = record.synthetic.as_ref();
-        Self {
-            id: format!("{turn}-{position}"),
-            badge: Badge::call(record.status()),
-            tool: one_line(&record.tool, 60),
-            input: one_line(&record.input, 200),
-            state: call::describe(record, now),
-            is_open: record.status().is_open(),
-            is_interrupted: record.status() == CallStatus::Interrupted,
-            close_url: format!("{}/calls/{turn}/{position}/close", session_url(session)),
-            subagent: agent.clone(),
-            reason: synthetic
-                .map(|synthetic| multiline(&synthetic.to_operator, 1_000).replace('`', "")),
-            synthetic_result: synthetic.map(|synthetic| multiline(&synthetic.to_model, 1_000)),
-            result: record
-                .result
-                .as_deref()
-                .map(|result| multiline(result, 1_000)),
         }
     }
 }

@@ -1,26 +1,27 @@
-//! `/settings`: agent setup, tokens, members, notifications, thresholds and retention.
-//!
-//! The secret of a new token is displayed once, in the response to its creation.
+//! `/settings`: five pages. Connect: agent setup and the last activity of each agent. Access
+//! (`access.rs`): tokens and members. Alerts: notifications. Limits: thresholds and retention.
+//! About: version, sweep, clock and search index.
 
-use std::time::Duration;
+pub(super) mod access;
+
+use std::collections::BTreeMap;
 
 use askama::Template;
-use axum::extract::Path;
+use clap::ValueEnum;
 use onward_core::role::Permission;
 use onward_core::turn::OnStall;
-use onward_core::{
-    Code, DEFAULT_CALL_TIMEOUT, DEFAULT_STALL_THRESHOLD, Role, STALE_GRACE, Timestamp,
-};
-use onward_engine::{Delivery, Member, Notice, SignInMethod, Token};
+use onward_core::{Code, DEFAULT_CALL_TIMEOUT, DEFAULT_STALL_THRESHOLD, STALE_GRACE, Timestamp};
+use onward_engine::{Address, Delivery, Notice, schema};
 
+use super::agent_name::agent_name;
 use super::format::{RelativeTime, one_line};
 use super::layout::{Layout, Section, render};
-use super::{FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
+use super::{FormPost, PageError, PageResult, Visit, redirect};
 use crate::config::{Config, LoopControl};
+use crate::hooks::Agent;
 use crate::output::format;
 use crate::web::problem::Problem;
 
-const DAY_SECONDS: u64 = 24 * 60 * 60;
 /// Number of recent notifications in the statistics.
 const MAX_NOTIFICATIONS: u32 = 50;
 
@@ -36,6 +37,7 @@ pub(crate) struct ConfigView {
     pub(super) calls: String,
     /// The webhook URL without secrets, and the kinds of notifications it receives.
     pub(super) webhook: Option<(String, String)>,
+    database: Address,
 }
 
 impl ConfigView {
@@ -57,6 +59,7 @@ impl ConfigView {
                 let kinds: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
                 (url, kinds.join(", "))
             }),
+            database: config.database.clone(),
         }
     }
 }
@@ -87,26 +90,92 @@ pub(super) struct Snippet {
     pub(super) text: String,
 }
 
+/// A link to one of the five pages.
+struct Tab {
+    link: &'static str,
+    name: &'static str,
+    is_selected: bool,
+}
+
+/// The links to the five pages.
+fn tabs(selected: &str) -> Vec<Tab> {
+    let tabs = [
+        ("/settings", "Connect"),
+        ("/settings/access", "Access"),
+        ("/settings/alerts", "Alerts"),
+        ("/settings/limits", "Limits"),
+        ("/settings/about", "About"),
+    ];
+    let tabs = tabs.map(|(link, name)| Tab {
+        link,
+        name,
+        is_selected: name == selected,
+    });
+    tabs.into()
+}
+
 #[derive(Template)]
-#[template(path = "settings.html")]
-struct Settings<'a> {
+#[template(path = "settings_connect.html")]
+struct Connect {
     layout: Layout,
+    tabs: Vec<Tab>,
+    agents: Vec<AgentRow>,
+    snippets: Vec<Snippet>,
+}
+
+/// An agent whose hooks Onward supports, or that reported a session.
+struct AgentRow {
+    name: String,
+    seen: Option<RelativeTime>,
+    /// The argument of `onward install`.
+    install: Option<&'static str>,
+}
+
+#[derive(Template)]
+#[template(path = "settings_alerts.html")]
+struct Alerts<'a> {
+    layout: Layout,
+    tabs: Vec<Tab>,
+    settings: &'a ConfigView,
+    webhook_stats: WebhookStats,
+    test_denied: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "settings_limits.html")]
+struct Limits<'a> {
+    layout: Layout,
+    tabs: Vec<Tab>,
     settings: &'a ConfigView,
     tenant: String,
     /// Stored bytes and quota.
     stored: String,
     /// Size of the request log.
     request_log: String,
-    created: Option<NewToken>,
-    tokens: Vec<TokenRow>,
-    members: Vec<MemberRow>,
-    members_denied: Option<String>,
-    tokens_denied: Option<String>,
-    agents_decide_reviews: bool,
-    tenant_denied: Option<String>,
-    roles: Vec<&'static str>,
-    snippets: Vec<Snippet>,
-    webhook_stats: WebhookStats,
+}
+
+#[derive(Template)]
+#[template(path = "settings_about.html")]
+struct About {
+    layout: Layout,
+    tabs: Vec<Tab>,
+    versions: Vec<String>,
+    /// The version of the database schema.
+    schema: Option<i64>,
+    /// Whether no process checks for stuck steps.
+    lacks_sweep: bool,
+    /// How far the local clock differs from the clock of the database, if it does.
+    clock: Option<String>,
+    index: IndexState,
+}
+
+struct IndexState {
+    chunks: u64,
+    embedded: u64,
+    pending: u64,
+    rejected: u64,
+    model: Option<String>,
+    last_error: Option<(RelativeTime, String)>,
 }
 
 /// Delivery statistics of recent notifications.
@@ -142,33 +211,6 @@ impl WebhookStats {
             }),
         }
     }
-}
-
-/// A token that was just created.
-struct NewToken {
-    name: String,
-    secret: String,
-}
-
-struct TokenRow {
-    id: String,
-    name: String,
-    prefix: String,
-    role: &'static str,
-    created: RelativeTime,
-    used: Option<RelativeTime>,
-    expires: String,
-    is_expired: bool,
-    revoked: Option<RelativeTime>,
-    revoke_denied: Option<String>,
-}
-
-struct MemberRow {
-    name: String,
-    role: &'static str,
-    signs_in_with: &'static str,
-    seen: Option<RelativeTime>,
-    is_self: bool,
 }
 
 /// Commands that connect agents to this server.
@@ -210,7 +252,7 @@ pub(super) fn snippets(visit: &Visit) -> Vec<Snippet> {
         ),
         snippet(
             "kimi",
-            "Kimi CLI",
+            "Kimi Code",
             format!("kimi mcp add --transport http onward {url}{header}"),
         ),
         snippet(
@@ -226,53 +268,128 @@ pub(super) fn snippets(visit: &Visit) -> Vec<Snippet> {
     ]
 }
 
-pub(super) async fn show(visit: Visit) -> PageResult {
-    page(&visit, None).await
+pub(super) async fn connect(visit: Visit) -> PageResult {
+    render(&Connect {
+        layout: visit.layout("Connect", Section::Settings).await?,
+        tabs: tabs("Connect"),
+        agents: agents(&visit).await?,
+        snippets: snippets(&visit),
+    })
 }
 
-async fn page(visit: &Visit, created: Option<NewToken>) -> PageResult {
+/// The agents with hooks, then all others that reported a session.
+async fn agents(visit: &Visit) -> Result<Vec<AgentRow>, PageError> {
     let engine = &visit.site.engine;
-    let tokens_denied = visit.denial(Permission::ManageTokens);
     let now = engine.now();
-    let tokens = match tokens_denied {
-        None => engine.tokens(&visit.caller).await?,
-        Some(_) => Vec::new(),
-    };
-    let members_denied = visit.denial(Permission::ManageMembers);
-    let members = match members_denied {
-        None => members(visit, &engine.members(&visit.caller).await?, now),
-        Some(_) => Vec::new(),
-    };
-    let tenant_denied = visit.denial(Permission::ManageTenant);
-    let roles = Role::ALL
+    let seen: BTreeMap<String, Timestamp> = engine
+        .agents_seen(&visit.caller)
+        .await?
+        .into_iter()
+        .collect();
+    let known: Vec<&str> = Agent::value_variants()
         .iter()
-        .filter(|role| **role != Role::Owner || tenant_denied.is_none());
-    let roles = roles.map(|role| role.as_str()).collect();
-    let tenant = engine.tenant(&visit.caller).await?;
-    render(&Settings {
-        layout: visit.layout("Settings", Section::Settings).await?,
+        .map(|agent| agent.as_str())
+        .collect();
+    let with_hooks = known.iter().map(|agent| AgentRow {
+        name: agent_name(agent),
+        seen: seen.get(*agent).map(|at| RelativeTime::new(*at, now)),
+        install: Some(*agent),
+    });
+    let others = seen
+        .iter()
+        .filter(|(agent, _)| !known.contains(&agent.as_str()));
+    let others = others.map(|(agent, at)| AgentRow {
+        name: agent_name(agent),
+        seen: Some(RelativeTime::new(*at, now)),
+        install: None,
+    });
+    Ok(with_hooks.chain(others).collect())
+}
+
+pub(super) async fn alerts(visit: Visit) -> PageResult {
+    let engine = &visit.site.engine;
+    let notices = engine
+        .notifications(&visit.caller, MAX_NOTIFICATIONS)
+        .await?;
+    render(&Alerts {
+        layout: visit.layout("Alerts", Section::Settings).await?,
+        tabs: tabs("Alerts"),
+        settings: &visit.site.settings,
+        webhook_stats: WebhookStats::new(&notices, engine.now()),
+        test_denied: visit.denial(Permission::ManageTenant),
+    })
+}
+
+/// Sends a test notification to the webhook.
+pub(super) async fn test_alert(post: FormPost) -> PageResult {
+    let visit = post.visit;
+    let Some(webhook) = &visit.site.webhook_test else {
+        return Err(Problem::new(
+            Code::InvalidInput,
+            "no webhook is configured",
+            "set `webhook` and `secret` in `[notify]`, and restart the server",
+        )
+        .into());
+    };
+    let sent = webhook.send(&visit.caller.tenant, visit.site.engine.now());
+    sent.await.map_err(|error| {
+        Problem::new(
+            Code::Unavailable,
+            format!("the test notification was not delivered: {error}"),
+            "check the URL and the receiver of the webhook",
+        )
+    })?;
+    Ok(redirect("/settings/alerts?done=tested"))
+}
+
+pub(super) async fn limits(visit: Visit) -> PageResult {
+    let engine = &visit.site.engine;
+    render(&Limits {
+        layout: visit.layout("Limits", Section::Settings).await?,
+        tabs: tabs("Limits"),
         settings: &visit.site.settings,
         tenant: format::sanitize_line(&visit.caller.tenant),
-        stored: stored(visit).await?,
+        stored: stored(&visit).await?,
         request_log: mib(engine.request_log_bytes(&visit.caller).await?),
-        created,
-        tokens: tokens
-            .iter()
-            .map(|token| token_row(visit, token, now))
-            .collect(),
-        members,
-        members_denied,
-        tokens_denied,
-        agents_decide_reviews: tenant.agents_decide_reviews,
-        tenant_denied,
-        roles,
-        snippets: snippets(visit),
-        webhook_stats: WebhookStats::new(
-            &engine
-                .notifications(&visit.caller, MAX_NOTIFICATIONS)
-                .await?,
-            now,
-        ),
+    })
+}
+
+pub(super) async fn about(visit: Visit) -> PageResult {
+    let engine = &visit.site.engine;
+    let health = engine.search_health(&visit.caller).await?;
+    let now = engine.now();
+    let offset = engine.clock_offset_ms();
+    let clock = (offset.unsigned_abs() >= 1_000).then(|| {
+        let difference = std::time::Duration::from_millis(offset.unsigned_abs());
+        let direction = if offset > 0 { "behind" } else { "ahead of" };
+        format!(
+            "{} {direction} the database's clock",
+            format::duration(difference)
+        )
+    });
+    render(&About {
+        layout: visit.layout("About", Section::Settings).await?,
+        tabs: tabs("About"),
+        versions: engine.versions().await?,
+        schema: schema(&visit.site.settings.database)
+            .await
+            .ok()
+            .map(|(found, _)| found),
+        lacks_sweep: engine.sweep_has_no_leader().await?,
+        clock,
+        index: IndexState {
+            chunks: health.index.chunks,
+            embedded: health.index.embedded,
+            pending: health.index.waiting,
+            rejected: health.index.refused,
+            model: health.model.map(|model| one_line(&model, 100)),
+            last_error: health.last_failure.map(|failure| {
+                (
+                    RelativeTime::new(failure.at, now),
+                    one_line(&failure.error, 300),
+                )
+            }),
+        },
     })
 }
 
@@ -288,105 +405,4 @@ async fn stored(visit: &Visit) -> Result<String, PageError> {
 
 fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1024 * 1024))
-}
-
-/// The recorded members, and the local user if no authentication is required.
-fn members(visit: &Visit, members: &[Member], now: Timestamp) -> Vec<MemberRow> {
-    let caller = &visit.caller;
-    let mut rows: Vec<MemberRow> = members
-        .iter()
-        .map(|member| MemberRow {
-            name: one_line(&member.name, 100),
-            role: member.role.as_str(),
-            signs_in_with: match member.sign_in_method {
-                SignInMethod::Token => "token",
-                SignInMethod::Provider => "identity provider",
-            },
-            seen: member.last_seen_at.map(|at| RelativeTime::new(at, now)),
-            is_self: member.name == caller.name,
-        })
-        .collect();
-    if visit.site.auth.local_user.is_some() {
-        let local_user = MemberRow {
-            name: one_line(&caller.name, 100),
-            role: caller.role.as_str(),
-            signs_in_with: "local user",
-            seen: Some(RelativeTime::new(now, now)),
-            is_self: true,
-        };
-        rows.insert(0, local_user);
-    }
-    rows
-}
-
-fn token_row(visit: &Visit, token: &Token, now: Timestamp) -> TokenRow {
-    let is_owner = token.role == Role::Owner;
-    TokenRow {
-        id: token.id.to_string(),
-        name: one_line(&token.name, 100),
-        prefix: token.prefix.clone(),
-        role: token.role.as_str(),
-        created: RelativeTime::new(token.created_at, now),
-        used: token.last_used_at.map(|at| RelativeTime::new(at, now)),
-        expires: token.expires_at.map_or("never".to_owned(), format::date),
-        is_expired: token.expires_at.is_some_and(|at| at <= now),
-        revoked: token.revoked_at.map(|at| RelativeTime::new(at, now)),
-        revoke_denied: if is_owner {
-            visit.denial(Permission::ManageTenant)
-        } else {
-            None
-        },
-    }
-}
-
-pub(super) async fn create_token(post: FormPost) -> PageResult {
-    let FormPost { visit, fields } = post;
-    let name = fields.get("name").unwrap_or_default().to_owned();
-    let role = fields.parsed::<Role>("role").ok_or_else(|| {
-        Problem::new(
-            Code::InvalidInput,
-            "a token requires a role",
-            "go back and select one",
-        )
-    })?;
-    let engine = visit.site.engine.clone();
-    let expires_at = match fields.get("days") {
-        Some(days) => {
-            let days = days.parse::<u32>().ok().filter(|days| *days > 0);
-            let span = days.map(|days| Duration::from_secs(u64::from(days) * DAY_SECONDS));
-            let at = span.and_then(|span| engine.now().checked_add(span));
-            Some(at.ok_or_else(|| {
-                Problem::new(
-                    Code::InvalidInput,
-                    "invalid number of days",
-                    "go back and enter a positive number, or leave the field empty for no expiry",
-                )
-            })?)
-        }
-        None => None,
-    };
-    let caller = visit.caller.clone();
-    let created =
-        run_to_completion(
-            async move { engine.create_token(&caller, &name, role, expires_at).await },
-        );
-    let (secret, token) = created.await?;
-    let name = one_line(&token.name, 100);
-    page(&visit, Some(NewToken { name, secret })).await
-}
-
-pub(super) async fn set_reviews(post: FormPost) -> PageResult {
-    let FormPost { visit, fields } = post;
-    let allow = fields.get("agents") == Some("decide");
-    let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
-    let set = async move { engine.set_agents_decide_reviews(&caller, allow).await };
-    run_to_completion(set).await?;
-    Ok(redirect("/settings?done=reviews"))
-}
-
-pub(super) async fn revoke(Path(id): Path<String>, post: FormPost) -> PageResult {
-    let visit = post.visit;
-    let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
-    run_to_completion(async move { engine.revoke_token(&caller, &id).await }).await?;
-    Ok(redirect("/settings?done=revoked"))
 }

@@ -1,5 +1,5 @@
-//! `/skills`: statistics and runs of agents' skills, most recent first, filtered by status and
-//! skill. `/skills/{id}`: one run.
+//! `/library/skills`: statistics and runs of agents' skills, most recent first, filtered by status and
+//! skill. `/library/skills/{id}`: one run.
 
 use askama::Template;
 use axum::extract::Path;
@@ -11,6 +11,7 @@ use onward_engine::{Error, SkillCursor};
 
 use super::format::{Badge, RelativeTime, multiline, one_line};
 use super::layout::{Layout, Section, render};
+use super::sessions::session_url;
 use super::{PageResult, Visit};
 use crate::output::format;
 
@@ -49,7 +50,7 @@ struct Row {
     same_skill: String,
     badge: Badge,
     plan: Option<String>,
-    session: String,
+    session: Option<(String, String)>,
     started: RelativeTime,
     duration: String,
     error: String,
@@ -88,10 +89,10 @@ pub(super) async fn show(visit: Visit) -> PageResult {
         for (name, value) in [("status", status), ("skill", skill.as_deref())] {
             query.extend(value.and_then(|value| field(name, value)));
         }
-        format!("/skills?{}", query.join("&"))
+        format!("/library/skills?{}", query.join("&"))
     });
     render(&Skills {
-        layout: visit.layout("Skills", Section::Skills).await?,
+        layout: visit.layout("Skills", Section::Library).await?,
         cards: cards(&figures),
         choices: SkillStatus::ALL
             .map(|choice| Choice {
@@ -125,7 +126,7 @@ pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> PageResult
     let metadata = serde_json::Value::Object(execution.metadata.clone());
     let has_metadata = !execution.metadata.is_empty();
     render(&Skill {
-        layout: visit.layout(&execution.skill, Section::Skills).await?,
+        layout: visit.layout(&execution.skill, Section::Library).await?,
         row: row(&execution, now),
         id: execution.id.to_string(),
         updated: RelativeTime::new(execution.updated_at, now),
@@ -158,11 +159,16 @@ fn cards(figures: &SkillStats) -> Vec<Card> {
     let none = || "–".to_owned();
     let rate = figures.completion_rate();
     vec![
-        card("Runs", figures.total.to_string(), Some("/skills"), ""),
+        card(
+            "Runs",
+            figures.total.to_string(),
+            Some("/library/skills"),
+            "",
+        ),
         card(
             "Completion rate",
             rate.map_or_else(none, |rate| format!("{rate}%")),
-            Some("/skills?status=completed"),
+            Some("/library/skills?status=completed"),
             // Not highlighted without data.
             if rate.is_none() { "" } else { "completed" },
         ),
@@ -175,7 +181,7 @@ fn cards(figures: &SkillStats) -> Vec<Card> {
         card(
             "Failed in 24 h",
             figures.failed_recently.to_string(),
-            Some("/skills?status=failed"),
+            Some("/library/skills?status=failed"),
             if figures.failed_recently == 0 {
                 ""
             } else {
@@ -193,12 +199,15 @@ fn row(execution: &SkillExecution, now: Timestamp) -> Row {
     let session = execution.session.as_ref();
     let same_skill = field("skill", &execution.skill).unwrap_or_default();
     Row {
-        link: format!("/skills/{}", execution.id),
+        link: format!("/library/skills/{}", execution.id),
         name: one_line(&execution.skill, 100),
-        same_skill: format!("/skills?{same_skill}"),
+        same_skill: format!("/library/skills?{same_skill}"),
         badge: Badge::skill(execution.status()),
         plan: execution.plan.map(|plan| format!("/plans/{plan}")),
-        session: session.map_or_else(String::new, |id| one_line(id.as_str(), 40)),
+        session: session.map(|id| {
+            let name = format::short_id(one_line(id.as_str(), 40));
+            (session_url(id.as_str()), name)
+        }),
         started: RelativeTime::new(execution.started_at, now),
         duration: execution
             .duration()

@@ -1,377 +1,499 @@
-//! The timeline of a plan: per step, when it was pending, in progress, awaiting review and stalled.
+//! The bars of a plan page: per step, every attempt with its silences, reviews and outcome, drawn
+//! from the audit trail, so that past silence stays visible after it has ended.
 //!
-//! Phases come from recent events of the audit trail; earlier phases are derived from the step.
-//! Positions are in thousandths of the width, so the drawing scales.
+//! Positions are in tenths of a percent of the width. Periods in which no step works are folded:
+//! they are narrow, and have a label.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
 
+use askama::filters::HtmlSafe;
+use onward_core::policy::stall_threshold;
 use onward_core::{StepId, StepStatus, Timestamp};
 use onward_engine::{Recent, StepLine};
 
+use super::format::Clock;
 use crate::output::format;
 
 /// Number of recent events that are loaded.
 pub(super) const MAX_EVENTS: u32 = 2_000;
 /// Minimum width of a bar, so that it is visible.
-const MIN_BAR_WIDTH: u64 = 3;
+const MIN_BAR_WIDTH: u64 = 4;
 const WIDTH: u64 = 1_000;
-/// With more steps than this, steps that were never started are only counted.
-const MAX_UNSTARTED_ROWS: usize = 12;
+/// Width of a folded period.
+const FOLD_WIDTH: u64 = 50;
+/// Width of the label of a folded period.
+const LABEL_WIDTH: u64 = 240;
+/// Maximum number of folded periods.
+const MAX_FOLDS: usize = 6;
+/// Shorter periods are not folded.
+const MIN_FOLD: Duration = Duration::from_secs(60);
+/// Number of labels on the axis.
+const MAX_TICKS: u128 = 5;
 
-/// The status of a step during a period.
+/// The state of a step during a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    Pending,
-    InProgress,
-    AwaitingReview,
-    Stalled,
+    /// Work of an attempt that continues.
+    Working,
+    /// Work of an attempt with a result.
+    Done,
+    /// Work of an attempt that failed.
+    Failed,
+    /// Work of an attempt that was released.
+    Released,
+    /// A review was open.
+    Review,
+    /// The step was past its limit.
+    Stuck,
 }
 
 impl Phase {
     fn label(self) -> &'static str {
         match self {
-            Phase::Pending => "pending",
-            Phase::InProgress => "in progress",
-            Phase::AwaitingReview => "awaiting review",
-            Phase::Stalled => "stuck",
+            Phase::Working => "working",
+            Phase::Done => "done",
+            Phase::Failed => "failed",
+            Phase::Released => "released",
+            Phase::Review => "awaiting review",
+            Phase::Stuck => "stuck",
         }
     }
 
-    fn class(self) -> &'static str {
+    const fn class(self) -> &'static str {
         match self {
-            Phase::Pending => "pending",
-            Phase::InProgress => "in-progress",
-            Phase::AwaitingReview => "awaiting-review",
-            Phase::Stalled => "stalled",
+            Phase::Working => "working",
+            Phase::Done => "done",
+            Phase::Failed => "failed",
+            Phase::Released => "released",
+            Phase::Review => "review",
+            Phase::Stuck => "stuck",
         }
     }
 
-    /// Offset and height in a row of 16 units. Phases differ in height, not only in colour.
-    fn offset_and_height(self) -> (u64, u64) {
+    /// Offset and height in a row of 14 pixels. Phases differ in height, not only in colour.
+    const fn offset_and_height(self) -> (u64, u64) {
         match self {
-            Phase::Pending => (7, 2),
-            Phase::InProgress => (2, 12),
-            Phase::AwaitingReview => (5, 6),
-            Phase::Stalled => (1, 14),
+            Phase::Working | Phase::Done | Phase::Failed => (2, 10),
+            Phase::Released => (4, 6),
+            Phase::Review => (5, 4),
+            Phase::Stuck => (1, 12),
         }
+    }
+
+    const fn is_work(self) -> bool {
+        !matches!(self, Phase::Review | Phase::Stuck)
     }
 }
 
-/// A drawn timeline.
-pub(super) struct Timeline {
-    pub(super) rows: Vec<Row>,
-    pub(super) from: String,
-    pub(super) until: String,
-    pub(super) span: String,
-    /// Number of pending steps that are not drawn.
-    pub(super) pending: usize,
+/// A period of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Period {
+    pub(super) phase: Phase,
+    pub(super) from: Timestamp,
+    pub(super) until: Timestamp,
 }
 
-pub(super) struct Row {
-    pub(super) order: u32,
-    pub(super) name: String,
-    pub(super) bars: Vec<Bar>,
-    /// Text alternative.
-    pub(super) description: String,
+/// A length in tenths of a percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Percent(pub(super) u64);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}%", self.0 / 10, self.0 % 10)
+    }
 }
+
+impl HtmlSafe for Percent {}
 
 pub(super) struct Bar {
-    pub(super) x: u64,
+    pub(super) x: Percent,
     pub(super) y: u64,
-    pub(super) width: u64,
+    pub(super) width: Percent,
     pub(super) height: u64,
     pub(super) class: &'static str,
     pub(super) description: String,
 }
 
-/// A period of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Period {
-    phase: Phase,
-    from: Timestamp,
-    until: Timestamp,
+/// A folded period.
+pub(super) struct Fold {
+    pub(super) x: Percent,
+    pub(super) width: Percent,
+    pub(super) label: String,
+    /// Where the label is drawn, if there is room for it.
+    pub(super) label_x: Option<Percent>,
 }
 
-/// Draws a timeline, or none if no step was started.
-pub(super) fn draw(
+/// A label of the axis.
+pub(super) struct Tick {
+    pub(super) x: Percent,
+    pub(super) at: Timestamp,
+    pub(super) label: String,
+}
+
+/// The axis of a plan.
+pub(super) struct Axis {
+    pub(super) from: Clock,
+    pub(super) until: Clock,
+    pub(super) ticks: Vec<Tick>,
+    pub(super) folds: Vec<Fold>,
+    /// Total length of the folded periods.
+    pub(super) folded: Option<String>,
+    scale: Scale,
+}
+
+/// The periods of all steps, from the trail. `recent` is sorted newest first.
+pub(super) fn periods_by_step(
     steps: &[StepLine],
     recent: &[Recent],
-    created_at: Timestamp,
+    plan_threshold: Option<Duration>,
     now: Timestamp,
-) -> Option<Timeline> {
-    let mut events: HashMap<StepId, Vec<&Recent>> = HashMap::new();
+) -> HashMap<StepId, Vec<Period>> {
+    let mut events: HashMap<StepId, Vec<(Timestamp, &str)>> = HashMap::new();
     for event in recent.iter().rev() {
         if let Some(step) = event.step {
-            events.entry(step).or_default().push(event);
+            let own = events.entry(step).or_default();
+            own.push((event.at, event.name.as_str()));
+        }
+        if event.name == "plan_stalled" {
+            for (step, since) in stalls(event) {
+                // The last activity, also if its own event was not recorded.
+                events.entry(step).or_default().push((since, "active"));
+            }
         }
     }
-    let rows: Vec<(&StepLine, Vec<Period>)> = steps
-        .iter()
-        .map(|step| {
-            let own = events.get(&step.id).map_or(&[][..], Vec::as_slice);
-            (step, periods(step, own, created_at, now))
-        })
-        .collect();
-    let is_started = |period: &&Period| period.phase != Phase::Pending;
-    let count = rows.len();
-    let was_started = |periods: &[Period]| periods.iter().any(|period| is_started(&period));
-    let drawn: Vec<(&StepLine, Vec<Period>)> = rows
-        .into_iter()
-        .filter(|(_, periods)| count <= MAX_UNSTARTED_ROWS || was_started(periods))
-        .collect();
-    let all = || drawn.iter().flat_map(|(_, periods)| periods);
-    let from = all().filter(is_started).map(|period| period.from).min()?;
-    let until = all().map(|period| period.until).max()?;
-    let scale = Scale { from, until };
-    let rows = drawn.into_iter().map(|(step, periods)| {
-        let bars: Vec<Bar> = periods
-            .iter()
-            .filter_map(|period| scale.bar(period))
-            .collect();
-        let descriptions: Vec<String> = periods.iter().map(describe).collect();
-        let name = step.title.as_deref().unwrap_or(step.step_type.as_str());
-        Row {
-            order: step.order,
-            name: super::format::one_line(name, 40),
-            bars,
-            description: descriptions.join(", "),
+    let of_step = |step: &StepLine| {
+        let own = events.get(&step.id).map_or(&[][..], Vec::as_slice);
+        let threshold = stall_threshold(None, step.stall_threshold, plan_threshold);
+        (step.id, periods(step, own, threshold, now))
+    };
+    steps.iter().map(of_step).collect()
+}
+
+/// The steps of a stall with their last activity.
+fn stalls(event: &Recent) -> Vec<(StepId, Timestamp)> {
+    let Some(details) = event.details.as_ref().and_then(|details| details.parse()) else {
+        return Vec::new();
+    };
+    let stalls = details.get("stalls").and_then(serde_json::Value::as_array);
+    let read = |stall: &serde_json::Value| {
+        let step = stall.get("stepId")?.as_str()?.parse().ok()?;
+        let since = stall.get("since")?.as_str()?.parse().ok()?;
+        Some((step, since))
+    };
+    stalls.into_iter().flatten().filter_map(read).collect()
+}
+
+/// A claim of a step while it is read from the trail.
+struct Attempt {
+    /// Start of the current stretch of work.
+    since: Timestamp,
+    activity: Vec<Timestamp>,
+    /// When the open review was requested.
+    asked_at: Option<Timestamp>,
+    periods: Vec<Period>,
+}
+
+impl Attempt {
+    fn begin(at: Timestamp) -> Self {
+        Self {
+            since: at,
+            activity: Vec::new(),
+            asked_at: None,
+            periods: Vec::new(),
         }
-    });
-    let rows: Vec<Row> = rows.collect();
-    Some(Timeline {
-        pending: count - rows.len(),
-        rows,
-        from: format::timestamp(from),
-        until: format::timestamp(until),
-        span: format::duration(until.since(from)),
-    })
-}
-
-fn describe(period: &Period) -> String {
-    let span = format::duration(period.until.since(period.from));
-    format!("{} {span}", period.phase.label())
-}
-
-struct Scale {
-    from: Timestamp,
-    until: Timestamp,
-}
-
-impl Scale {
-    fn at(&self, instant: Timestamp) -> u64 {
-        let whole = self.until.since(self.from).as_millis().max(1);
-        let part = instant.since(self.from).as_millis().min(whole);
-        u64::try_from(part * u128::from(WIDTH) / whole).unwrap_or(WIDTH)
     }
 
-    fn bar(&self, period: &Period) -> Option<Bar> {
-        if period.until <= self.from && period.phase == Phase::Pending {
-            return None;
+    /// Ends the current stretch of work: silences longer than the threshold, and the work between.
+    fn pause(&mut self, at: Timestamp, threshold: Duration) {
+        let mut points = std::mem::take(&mut self.activity);
+        points.retain(|point| *point > self.since && *point < at);
+        points.sort_unstable();
+        let mut last = self.since;
+        for point in points.into_iter().chain([at]) {
+            let is_silent = point.since(last) > threshold;
+            let phase = if is_silent {
+                Phase::Stuck
+            } else {
+                Phase::Working
+            };
+            match self.periods.last_mut() {
+                Some(previous) if previous.phase == phase && previous.until == last => {
+                    previous.until = point;
+                }
+                Some(_) | None => self.periods.push(Period {
+                    phase,
+                    from: last,
+                    until: point,
+                }),
+            }
+            last = point;
         }
-        let (x, end) = (self.at(period.from), self.at(period.until));
-        let x = x.min(WIDTH - MIN_BAR_WIDTH);
-        let (y, height) = period.phase.offset_and_height();
-        Some(Bar {
-            x,
-            y,
-            width: end.saturating_sub(x).max(MIN_BAR_WIDTH),
-            height,
-            class: period.phase.class(),
-            description: describe(period),
-        })
+        self.since = at;
+    }
+
+    fn review(&mut self, at: Timestamp, threshold: Duration) {
+        match self.asked_at.take() {
+            Some(asked_at) => {
+                self.periods.push(Period {
+                    phase: Phase::Review,
+                    from: asked_at,
+                    until: at,
+                });
+                self.since = at;
+            }
+            None => {
+                self.pause(at, threshold);
+                self.asked_at = Some(at);
+            }
+        }
+    }
+
+    /// Ends the attempt. `outcome` is the phase of its work.
+    fn end(mut self, at: Timestamp, threshold: Duration, outcome: Phase) -> Vec<Period> {
+        if self.asked_at.is_some() {
+            self.review(at, threshold);
+        } else {
+            self.pause(at, threshold);
+        }
+        for period in &mut self.periods {
+            if period.phase == Phase::Working {
+                period.phase = outcome;
+            }
+        }
+        self.periods
     }
 }
 
 /// The periods of a step, in order.
 fn periods(
     step: &StepLine,
-    events: &[&Recent],
-    created_at: Timestamp,
+    events: &[(Timestamp, &str)],
+    threshold: Duration,
     now: Timestamp,
 ) -> Vec<Period> {
     let mut periods = Vec::new();
-    let mut since = created_at;
-    let first = events.iter().find(|event| event.name != "step_progressed");
-    let mut phase = match (first.map(|event| event.name.as_str()), step.started_at) {
-        (Some("step_started") | None, None) | (Some("step_started"), Some(_)) => Phase::Pending,
-        (_, Some(started_at)) => {
-            // The start event is older than the loaded events.
-            periods.push(period(Phase::Pending, created_at, started_at));
-            since = started_at;
-            Phase::InProgress
-        }
-        (Some(_), None) => Phase::Pending,
-    };
-    for event in events {
-        let next = match (event.name.as_str(), phase) {
-            ("step_started", _) => Phase::InProgress,
-            ("user_reviewed", Phase::AwaitingReview) => Phase::InProgress,
-            ("user_reviewed", _) => Phase::AwaitingReview,
-            ("step_requeued", _) => Phase::Pending,
-            ("step_completed" | "step_failed" | "step_skipped", _) => {
-                periods.push(period(phase, since, event.at));
-                return without_empty(periods);
+    let mut attempt: Option<Attempt> = None;
+    let first = events.iter().find(|(_, name)| *name != "step_progressed");
+    if first.is_none_or(|(_, name)| *name != "step_started")
+        && let Some(started_at) = step.started_at
+    {
+        // The start is older than the loaded events.
+        attempt = Some(Attempt::begin(started_at));
+    }
+    for (at, name) in events {
+        let outcome = match *name {
+            "step_started" => {
+                attempt = Some(Attempt::begin(*at));
+                continue;
             }
+            "step_progressed" | "active" => {
+                if let Some(attempt) = &mut attempt {
+                    attempt.activity.push(*at);
+                }
+                continue;
+            }
+            "user_reviewed" => {
+                if let Some(attempt) = &mut attempt {
+                    attempt.review(*at, threshold);
+                }
+                continue;
+            }
+            "step_completed" => Phase::Done,
+            "step_failed" => Phase::Failed,
+            "step_requeued" | "step_skipped" => Phase::Released,
             _ => continue,
         };
-        periods.push(period(phase, since, event.at));
-        (phase, since) = (next, event.at);
-    }
-    if let Some(ended_at) = step.ended_at {
-        periods.push(period(phase, since, ended_at));
-        return without_empty(periods);
-    }
-    // The last period is the current state.
-    match (step.status, step.stalls_at) {
-        (StepStatus::InProgress, Some(stalls_at)) if stalls_at < now => {
-            let stalled_at = stalls_at.max(since);
-            periods.push(period(Phase::InProgress, since, stalled_at));
-            periods.push(period(Phase::Stalled, stalled_at, now));
+        if let Some(attempt) = attempt.take() {
+            periods.extend(attempt.end(*at, threshold, outcome));
         }
-        (StepStatus::InProgress, _) => periods.push(period(Phase::InProgress, since, now)),
-        (StepStatus::AwaitingInput, _) => {
-            periods.push(period(Phase::AwaitingReview, since, now));
-        }
-        _ => periods.push(period(Phase::Pending, since, now)),
     }
-    without_empty(periods)
-}
-
-fn period(phase: Phase, from: Timestamp, until: Timestamp) -> Period {
-    Period { phase, from, until }
-}
-
-/// Drops pending periods of zero length.
-fn without_empty(mut periods: Vec<Period>) -> Vec<Period> {
-    periods.retain(|period| period.phase != Phase::Pending || period.until > period.from);
+    if let Some(mut attempt) = attempt {
+        let (until, outcome) = match (step.ended_at, step.status) {
+            (Some(ended_at), StepStatus::Failed) => (ended_at, Phase::Failed),
+            (Some(ended_at), _) => (ended_at, Phase::Done),
+            (None, _) => (now, Phase::Working),
+        };
+        attempt.activity.extend(step.last_progress_at);
+        periods.extend(attempt.end(until, threshold, outcome));
+    }
     periods
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use onward_core::StepType;
+/// A piecewise linear map from times to positions.
+struct Scale {
+    /// Times and positions, ascending.
+    points: Vec<(Timestamp, u64)>,
+}
 
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_millis(second * 1000)
-    }
-
-    fn step(status: StepStatus) -> StepLine {
-        StepLine {
-            id: StepId::from_u128(1),
-            order: 1,
-            step_type: StepType::Search,
-            title: None,
-            status,
-            attempt: 1,
-            session: None,
-            started_at: Some(at(10)),
-            last_progress_at: None,
-            stalls_at: Some(at(100)),
-            stall_threshold: None,
-            ended_at: None,
-            result_summary: None,
-            failure: None,
-            updated_at: at(10),
-        }
-    }
-
-    fn event(second: i64, name: &str) -> Recent {
-        Recent {
-            seq: 1,
-            at: at(second),
-            actor: String::new(),
-            session: None,
-            name: name.to_owned(),
-            step: Some(StepId::from_u128(1)),
-            details: None,
-        }
-    }
-
-    fn phases(step: &StepLine, events: &[Recent], now: i64) -> Vec<(Phase, i64, i64)> {
-        let events: Vec<&Recent> = events.iter().collect();
-        let second = |instant: Timestamp| instant.as_millis() / 1000;
-        let periods = periods(step, &events, at(0), at(now));
-        let phase = |period: &Period| (period.phase, second(period.from), second(period.until));
-        periods.iter().map(phase).collect()
-    }
-
-    #[test]
-    fn a_review_interrupts_the_work_on_a_step() {
-        let events = [
-            event(10, "step_started"),
-            event(15, "step_progressed"),
-            event(20, "user_reviewed"),
-            event(50, "user_reviewed"),
-        ];
-        assert_eq!(
-            phases(&step(StepStatus::InProgress), &events, 60),
-            [
-                (Phase::Pending, 0, 10),
-                (Phase::InProgress, 10, 20),
-                (Phase::AwaitingReview, 20, 50),
-                (Phase::InProgress, 50, 60),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_step_is_stalled_from_its_threshold_on() {
-        assert_eq!(
-            phases(
-                &step(StepStatus::InProgress),
-                &[event(10, "step_started")],
-                130
-            ),
-            [
-                (Phase::Pending, 0, 10),
-                (Phase::InProgress, 10, 100),
-                (Phase::Stalled, 100, 130),
-            ]
-        );
-    }
-
-    #[test]
-    fn phases_before_the_loaded_events_come_from_the_step() {
-        let mut done = step(StepStatus::Completed);
-        done.ended_at = Some(at(40));
-        let expected = [(Phase::Pending, 0, 10), (Phase::InProgress, 10, 40)];
-        assert_eq!(phases(&done, &[], 60), expected);
-        assert_eq!(phases(&done, &[event(40, "step_completed")], 60), expected);
-    }
-
-    #[test]
-    fn a_step_that_was_never_started_is_pending() {
-        let mut pending = step(StepStatus::Pending);
-        (pending.started_at, pending.stalls_at) = (None, None);
-        assert_eq!(phases(&pending, &[], 60), [(Phase::Pending, 0, 60)]);
-        assert!(draw(&[pending], &[], at(0), at(60)).is_none());
-    }
-
-    #[test]
-    fn unstarted_steps_of_a_long_plan_are_only_counted() {
-        let mut pending = step(StepStatus::Pending);
-        (pending.started_at, pending.stalls_at) = (None, None);
-        let mut steps = vec![step(StepStatus::InProgress)];
-        steps.resize(12, pending.clone());
-        let few = draw(&steps, &[], at(0), at(60)).unwrap();
-        assert_eq!((few.rows.len(), few.pending), (12, 0));
-        steps.push(pending);
-        let many = draw(&steps, &[], at(0), at(60)).unwrap();
-        assert_eq!((many.rows.len(), many.pending), (1, 12));
-    }
-
-    #[test]
-    fn bars_are_to_scale() {
-        let mut done = step(StepStatus::Completed);
-        done.ended_at = Some(at(30));
-        let working = step(StepStatus::InProgress);
-        let drawn = draw(&[done, working], &[], at(0), at(50)).unwrap();
-        let bars = |row: &Row| -> Vec<(u64, u64)> {
-            row.bars.iter().map(|bar| (bar.x, bar.width)).collect()
+impl Scale {
+    fn at(&self, instant: Timestamp) -> u64 {
+        let after = self.points.partition_point(|(at, _)| *at <= instant);
+        let Some(&(from, x)) = self.points.get(after.saturating_sub(1)) else {
+            return 0;
         };
-        assert_eq!(bars(&drawn.rows[0]), [(0, 500)]);
-        assert_eq!(bars(&drawn.rows[1]), [(0, 1000)]);
-        assert_eq!(drawn.span, "40 s");
+        let Some(&(until, end)) = self.points.get(after) else {
+            return WIDTH;
+        };
+        if instant < from {
+            return 0;
+        }
+        let whole = until.since(from).as_millis().max(1);
+        let part = instant.since(from).as_millis();
+        x + u64::try_from(part * u128::from(end - x) / whole).unwrap_or(0)
     }
 }
+
+impl Axis {
+    /// The axis for these periods; none if no step was started. Does not fold if `to_scale`.
+    pub(super) fn new<'p>(
+        periods: impl Iterator<Item = &'p Period> + Clone,
+        now: Timestamp,
+        to_scale: bool,
+    ) -> Option<Self> {
+        let from = periods.clone().map(|period| period.from).min()?;
+        let until = periods.clone().map(|period| period.until).max()?;
+        let gaps = if to_scale {
+            Vec::new()
+        } else {
+            idle_gaps(periods, from, until)
+        };
+        let folded: Duration = gaps.iter().map(|(from, until)| until.since(*from)).sum();
+        let shown = until.since(from).saturating_sub(folded).as_millis().max(1);
+        let folds = u64::try_from(gaps.len()).unwrap_or(0) * FOLD_WIDTH;
+        let mut points = vec![(from, 0)];
+        let (mut x, mut last) = (0, from);
+        for (start, end) in &gaps {
+            let part = start.since(last).as_millis();
+            x += u64::try_from(part * u128::from(WIDTH - folds) / shown).unwrap_or(0);
+            points.push((*start, x));
+            x += FOLD_WIDTH;
+            points.push((*end, x));
+            last = *end;
+        }
+        points.push((until, WIDTH));
+        let scale = Scale { points };
+        let mut folds: Vec<Fold> = Vec::new();
+        for (start, end) in &gaps {
+            let x = scale.at(*start);
+            let label_x = x + FOLD_WIDTH / 2;
+            let is_inside = (LABEL_WIDTH / 2..=WIDTH - LABEL_WIDTH / 2).contains(&label_x);
+            let mut labels = folds.iter().rev().filter_map(|fold| fold.label_x);
+            let is_apart = labels
+                .next()
+                .is_none_or(|last| label_x >= last.0 + LABEL_WIDTH);
+            folds.push(Fold {
+                x: Percent(x),
+                width: Percent(FOLD_WIDTH),
+                label: format!("{} idle", format::duration(end.since(*start))),
+                label_x: (is_inside && is_apart).then_some(Percent(label_x)),
+            });
+        }
+        Some(Self {
+            from: Clock::new(from, now),
+            until: Clock::new(until, now),
+            ticks: ticks(&scale, &gaps, &folds, (from, until), shown, now),
+            folded: (!gaps.is_empty()).then(|| format::duration(folded)),
+            folds,
+            scale,
+        })
+    }
+
+    pub(super) fn bars(&self, periods: &[Period]) -> Vec<Bar> {
+        periods.iter().map(|period| self.bar(period)).collect()
+    }
+
+    fn bar(&self, period: &Period) -> Bar {
+        let x = self.scale.at(period.from).min(WIDTH - MIN_BAR_WIDTH);
+        let end = self.scale.at(period.until);
+        let (y, height) = period.phase.offset_and_height();
+        let span = format::duration(period.until.since(period.from));
+        Bar {
+            x: Percent(x),
+            y,
+            width: Percent(end.saturating_sub(x).max(MIN_BAR_WIDTH)),
+            height,
+            class: period.phase.class(),
+            description: format!("{} {span}", period.phase.label()),
+        }
+    }
+}
+
+/// The longest periods in which no step worked, in order.
+fn idle_gaps<'p>(
+    periods: impl Iterator<Item = &'p Period>,
+    from: Timestamp,
+    until: Timestamp,
+) -> Vec<(Timestamp, Timestamp)> {
+    let mut work: Vec<(Timestamp, Timestamp)> = periods
+        .filter(|period| period.phase.is_work())
+        .map(|period| (period.from, period.until))
+        .collect();
+    work.sort_unstable();
+    let mut gaps = Vec::new();
+    let mut last = from;
+    for (start, end) in work.into_iter().chain([(until, until)]) {
+        if start > last {
+            gaps.push((last, start));
+        }
+        last = last.max(end);
+    }
+    let idle: Duration = gaps.iter().map(|(from, until)| until.since(*from)).sum();
+    let active = until.since(from).saturating_sub(idle);
+    let min_fold = (active / 2).max(MIN_FOLD);
+    gaps.retain(|(from, until)| until.since(*from) > min_fold);
+    gaps.sort_by_key(|(from, until)| std::cmp::Reverse(until.since(*from)));
+    gaps.truncate(MAX_FOLDS);
+    gaps.sort_unstable();
+    gaps
+}
+
+/// Labels at round times outside of folded periods.
+fn ticks(
+    scale: &Scale,
+    gaps: &[(Timestamp, Timestamp)],
+    folds: &[Fold],
+    (from, until): (Timestamp, Timestamp),
+    shown: u128,
+    now: Timestamp,
+) -> Vec<Tick> {
+    const MINUTES: [i64; 11] = [1, 2, 5, 10, 15, 30, 60, 180, 360, 720, 1_440];
+    let enough = |minutes: &&i64| {
+        let every = u128::try_from(**minutes * 60_000).unwrap_or(u128::MAX);
+        shown / every <= MAX_TICKS
+    };
+    let Some(minutes) = MINUTES.iter().find(enough) else {
+        return Vec::new();
+    };
+    let every = minutes * 60_000;
+    let mut ticks: Vec<Tick> = Vec::new();
+    let mut at = (from.as_millis() / every + 1) * every;
+    while at < until.as_millis() {
+        let instant = Timestamp::from_millis(at);
+        if let Some((_, end)) = gaps
+            .iter()
+            .find(|(start, end)| *start <= instant && instant < *end)
+        {
+            // Continue after the folded period.
+            at = (end.as_millis() / every + 1) * every;
+            continue;
+        }
+        let x = scale.at(instant);
+        let mut labels = folds.iter().filter_map(|fold| fold.label_x);
+        let is_apart = ticks.last().is_none_or(|last| x >= last.x.0 + 90)
+            && labels.all(|label| x.abs_diff(label.0) >= LABEL_WIDTH);
+        if is_apart && (30..WIDTH - 60).contains(&x) {
+            ticks.push(Tick {
+                x: Percent(x),
+                at: instant,
+                label: Clock::new(instant, now).text(),
+            });
+        }
+        at += every;
+    }
+    ticks
+}
+
+#[cfg(test)]
+mod tests;

@@ -60,9 +60,9 @@ fn event(plan: u128, seq: i64, commit: i64) -> Statement {
 fn transition(postgres: &Postgres, plan: u128, version: i64) -> Tx {
     let mut tx = begin_as(postgres, TENANT.into(), Mode::Optimistic);
     let mut head = params![id(plan), "executing"];
-    head.extend(std::iter::repeat_n(Value::Null, 7));
+    head.extend(std::iter::repeat_n(Value::Null, 6));
     head.extend(params![1i64, 0i64, 0i64, 0i64, 0i64, 0i64]);
-    head.extend(params![version + 1, 5i64, 0i64, version, 0i64]);
+    head.extend(params![version + 1, 5i64, 5i64, 5i64, 0i64, version, 0i64]);
     let head = Statement::new(Query::PlanMove, head).checking_version();
     tx.queue(head);
     let event = event(plan, version + 1, version + 1);
@@ -79,8 +79,10 @@ fn step(plan: u128, order: u128) -> Statement {
         "[]",
         None::<i64>,
         3i64,
+        None::<&str>,
         0i64,
-        0i64
+        0i64,
+        None::<uuid::Uuid>
     ]);
     Statement::new(Query::StepInsert, row)
 }

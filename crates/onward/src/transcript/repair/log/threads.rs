@@ -423,33 +423,24 @@ impl Thread {
             for (part, content) in row.message.parts.iter().enumerate() {
                 let Part::Call(call) = content else { continue };
                 let (line, _) = self.locations[row.index][part];
-                let (cause, kind) = match call.resolution {
-                    Resolution::Settled => {
-                        let Some(result) = misplaced.get(&(row.index, part)) else {
-                            continue;
-                        };
-                        let repair = Repair::for_call(RepairKind::Misplaced, row.index, call);
-                        found(result.0, repair);
-                        calls.push(InterruptedCall {
-                            line,
-                            id: (*call.id).into(),
-                            cause: Cause::OutcomeUnknown,
-                            limit: Limit::Unspecified,
-                            misplaced: Some(*result),
-                        });
+                if call.resolution == Resolution::Settled {
+                    let Some(result) = misplaced.get(&(row.index, part)) else {
                         continue;
-                    }
-                    Resolution::Interrupted(Cause::TimedOut) => {
-                        (Cause::TimedOut, RepairKind::Stale)
-                    }
-                    Resolution::Interrupted(cause) => (cause, RepairKind::Dangling),
-                    Resolution::Open(_) if context.session_ended => {
-                        (Cause::OutcomeUnknown, RepairKind::Dangling)
-                    }
-                    Resolution::Open(_) => {
-                        diagnosis.open_calls += 1;
-                        continue;
-                    }
+                    };
+                    let repair = Repair::for_call(RepairKind::Misplaced, row.index, call);
+                    found(result.0, repair);
+                    calls.push(InterruptedCall {
+                        line,
+                        id: (*call.id).into(),
+                        cause: Cause::OutcomeUnknown,
+                        limit: Limit::Unspecified,
+                        misplaced: Some(*result),
+                    });
+                    continue;
+                }
+                let Some((cause, kind)) = context.repair_of(call.resolution) else {
+                    diagnosis.open_calls += 1;
+                    continue;
                 };
                 found(line, Repair::for_call(kind, row.index, call));
                 let limit = match self.messages[row.index].parts.get(part) {

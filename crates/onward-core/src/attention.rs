@@ -1,0 +1,209 @@
+//! What a plan needs, in one word, and since when. Pages, commands, API and metrics all use
+//! [`attention`], so they agree at every instant.
+//!
+//! The word depends on the steps and on `now`, not on the marks of the sweep: a step past its limit
+//! is stuck, whether or not the sweep has marked its plan yet.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::plan::{PlanFailure, PlanHead, PlanState};
+use crate::policy::{UnknownVariant, parse_variant};
+use crate::time::Timestamp;
+
+/// How long a plan with a ready step may be without agent activity, by default.
+pub const DEFAULT_NO_AGENT_AFTER: Duration = Duration::from_secs(10 * 60);
+
+/// The state of a plan for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Word {
+    /// A step in progress is past its limit.
+    Stuck,
+    /// A review is open.
+    NeedsYou,
+    /// A step is ready, and no agent works on the plan.
+    NoAgent,
+    /// No step is ready, and none is in progress.
+    Blocked,
+    /// A step is in progress within its limit, or an agent was active recently.
+    Working,
+    /// No step was ever claimed, and the plan is new.
+    NotStarted,
+    /// All steps ended, none failed.
+    Done,
+    /// All steps ended, and some failed.
+    DoneWithFailures,
+    /// A branch or a rejection failed the plan.
+    Failed,
+    /// A user cancelled the plan.
+    Cancelled,
+}
+
+impl Word {
+    /// All words, the most urgent first.
+    pub const ALL: [Word; 10] = [
+        Word::Stuck,
+        Word::NeedsYou,
+        Word::NoAgent,
+        Word::Blocked,
+        Word::Working,
+        Word::NotStarted,
+        Word::Done,
+        Word::DoneWithFailures,
+        Word::Failed,
+        Word::Cancelled,
+    ];
+
+    /// The value in the API and in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Word::Stuck => "stuck",
+            Word::NeedsYou => "needs_you",
+            Word::NoAgent => "no_agent",
+            Word::Blocked => "blocked",
+            Word::Working => "working",
+            Word::NotStarted => "not_started",
+            Word::Done => "done",
+            Word::DoneWithFailures => "done_with_failures",
+            Word::Failed => "failed",
+            Word::Cancelled => "cancelled",
+        }
+    }
+
+    /// The words on pages and in the terminal.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Word::Stuck => "stuck",
+            Word::NeedsYou => "needs you",
+            Word::NoAgent => "no agent",
+            Word::Blocked => "blocked",
+            Word::Working => "working",
+            Word::NotStarted => "not started",
+            Word::Done => "done",
+            Word::DoneWithFailures => "done with failures",
+            Word::Failed => "failed",
+            Word::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether a person must act for the plan to continue.
+    pub const fn needs_person(self) -> bool {
+        matches!(
+            self,
+            Word::Stuck | Word::NeedsYou | Word::NoAgent | Word::Blocked
+        )
+    }
+
+    /// Whether the plan has ended.
+    pub const fn is_ended(self) -> bool {
+        matches!(
+            self,
+            Word::Done | Word::DoneWithFailures | Word::Failed | Word::Cancelled
+        )
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Word {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
+    }
+}
+
+/// A word, and the start of that state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attention {
+    /// The word.
+    pub word: Word,
+    /// When the state began: the last activity of the stuck step, the review request, the last
+    /// activity of an agent, or the end of the plan.
+    pub since: Timestamp,
+}
+
+/// The facts about a plan that its word depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The last activity of the step that has been inactive longest, among those past their limit.
+    pub stuck_since: Option<Timestamp>,
+    /// When the oldest open review was requested.
+    pub asked_at: Option<Timestamp>,
+    /// Whether a pending step has no open dependency.
+    pub has_ready_step: bool,
+    /// When the plan was created.
+    pub created_at: Timestamp,
+    /// The last activity of an agent; see [`Event::is_agent_activity`](crate::Event::is_agent_activity).
+    pub worked_at: Timestamp,
+}
+
+/// The word for a plan, and since when it applies.
+///
+/// `no_agent_after` is the time after which a plan with a ready step counts as abandoned by its
+/// agent.
+pub fn attention(
+    head: &PlanHead,
+    facts: &Facts,
+    now: Timestamp,
+    no_agent_after: Duration,
+) -> Attention {
+    let at = |word, since| Attention { word, since };
+    match &head.state {
+        PlanState::Completed { ended_at } if head.counts.failed > 0 => {
+            return at(Word::DoneWithFailures, *ended_at);
+        }
+        PlanState::Completed { ended_at } => return at(Word::Done, *ended_at),
+        PlanState::Failed { reason, ended_at } => {
+            return match reason {
+                PlanFailure::Abandoned(_) => at(Word::Cancelled, *ended_at),
+                PlanFailure::Branch(_) | PlanFailure::Rejected(_) => at(Word::Failed, *ended_at),
+            };
+        }
+        PlanState::Planning
+        | PlanState::Executing
+        | PlanState::AwaitingReview { .. }
+        | PlanState::Stalled { .. } => {}
+    }
+    if let Some(since) = facts.stuck_since {
+        return at(Word::Stuck, since);
+    }
+    if head.counts.awaiting_input > 0 {
+        return at(Word::NeedsYou, facts.asked_at.unwrap_or(facts.worked_at));
+    }
+    if head.counts.in_progress > 0 {
+        return at(Word::Working, facts.worked_at);
+    }
+    if !facts.has_ready_step {
+        return at(Word::Blocked, facts.worked_at);
+    }
+    if now.since(facts.worked_at) > no_agent_after {
+        return at(Word::NoAgent, facts.worked_at);
+    }
+    match head.state {
+        PlanState::Planning => at(Word::NotStarted, facts.created_at),
+        PlanState::Executing
+        | PlanState::AwaitingReview { .. }
+        | PlanState::Stalled { .. }
+        | PlanState::Completed { .. }
+        | PlanState::Failed { .. } => at(Word::Working, facts.worked_at),
+    }
+}
+
+/// The last instant at which a plan without any further activity does not count as having no agent.
+/// `None` if it has ended, a step is in progress, a review is open, or no step is pending.
+pub fn no_agent_at(
+    head: &PlanHead,
+    active_at: Timestamp,
+    no_agent_after: Duration,
+) -> Option<Timestamp> {
+    let counts = &head.counts;
+    let is_idle = counts.in_progress == 0 && counts.awaiting_input == 0 && counts.pending > 0;
+    let is_open = !head.status().is_terminal();
+    (is_open && is_idle).then(|| active_at.checked_add(no_agent_after))?
+}

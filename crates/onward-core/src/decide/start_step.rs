@@ -1,0 +1,50 @@
+//! Claims a pending step that the caller selects, such as the task that an agent has started on its
+//! own list. The rules are those of [`start_next`](super::start_next), without its order.
+
+use super::claim;
+use super::draft::Draft;
+use super::facts::StepFacts;
+use crate::command::StartStep;
+use crate::event::{Event, ResumedBy};
+use crate::plan::{IllegalPlanTransition, PlanCause, PlanStatus};
+use crate::refusal::Refusal;
+use crate::step::StepCause;
+use crate::time::Timestamp;
+
+/// Decides the command.
+pub fn decide(
+    facts: &StepFacts,
+    command: &StartStep,
+    now: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    let StepFacts {
+        head: plan, step, ..
+    } = facts;
+    let mut draft = Draft::new(plan, now);
+    match plan.status() {
+        PlanStatus::Planning | PlanStatus::Executing => {}
+        PlanStatus::Stalled => draft.push(Event::PlanResumed {
+            by: ResumedBy::NextStep,
+        })?,
+        PlanStatus::AwaitingReview => {
+            return Err(IllegalPlanTransition {
+                from: plan.status(),
+                cause: PlanCause::Begin,
+            }
+            .into());
+        }
+        PlanStatus::Completed | PlanStatus::Failed => {
+            return Err(Refusal::PlanIsTerminal(plan.status()));
+        }
+    }
+    step.status().after(StepCause::Claim)?;
+    if facts.open_dependencies.total > 0 {
+        return Err(Refusal::DependenciesOpen(facts.open_dependencies.clone()));
+    }
+    let claim = claim::next_claim(step, &command.token, command.session.as_ref());
+    draft.push(Event::StepStarted {
+        step: step.id(),
+        claim,
+    })?;
+    draft.finish()
+}

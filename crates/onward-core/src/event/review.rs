@@ -1,0 +1,108 @@
+//! Review requests and decisions.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::id::{ReviewId, SessionId};
+use crate::policy::{UnknownVariant, parse_variant};
+use crate::step::{ReviewBy, ReviewScope, StepResult};
+
+/// A reviewer's decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// The summary becomes the result.
+    Approve,
+    /// The plan fails.
+    Reject,
+    /// The agent continues with the feedback.
+    Modify,
+    /// The step is skipped.
+    Skip,
+}
+
+impl Decision {
+    /// All decisions.
+    pub const ALL: [Decision; 4] = [
+        Decision::Approve,
+        Decision::Reject,
+        Decision::Modify,
+        Decision::Skip,
+    ];
+
+    /// The value in the API and in the audit trail.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Decision::Approve => "approve",
+            Decision::Reject => "reject",
+            Decision::Modify => "modify",
+            Decision::Skip => "skip",
+        }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Decision {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
+    }
+}
+
+/// A review request or a decision.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReviewAction {
+    /// An agent requests a review, or submits a result that must be reviewed.
+    Requested {
+        /// The text under review.
+        summary: String,
+        /// The agent's questions.
+        questions: Vec<String>,
+        /// The requesting session, if reported.
+        session: Option<SessionId>,
+        /// What waits for the decision.
+        scope: ReviewScope,
+        /// Who must decide, if the review is a gate.
+        by: Option<ReviewBy>,
+        /// The result under review, if one was submitted.
+        result: Option<Arc<StepResult>>,
+    },
+    /// A reviewer decides.
+    Decided {
+        /// The decision.
+        decision: Decision,
+        /// The reviewer's feedback.
+        feedback: Option<String>,
+    },
+}
+
+/// A reviewer's decision on a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// The review.
+    pub review: ReviewId,
+    /// The decision.
+    pub decision: Decision,
+    /// The reviewer's feedback.
+    pub feedback: Option<String>,
+}
+
+impl Decided {
+    /// `None` for a review request.
+    pub fn from_action(review: ReviewId, action: &ReviewAction) -> Option<Self> {
+        match action {
+            ReviewAction::Requested { .. } => None,
+            ReviewAction::Decided { decision, feedback } => Some(Self {
+                review,
+                decision: *decision,
+                feedback: feedback.clone(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A pending review of a step: its scope, its reviewer and the result under review.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::StepResult;
+use crate::id::{ReviewId, SessionId};
+use crate::policy::{UnknownVariant, parse_variant};
+use crate::time::Timestamp;
+
+/// An open review.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Review {
+    /// The review's id.
+    pub id: ReviewId,
+    /// The text under review. On approval it becomes the step's result.
+    pub summary: String,
+    /// The agent's questions.
+    pub questions: Vec<String>,
+    /// When the review was requested.
+    pub requested_at: Timestamp,
+    /// What waits for the decision.
+    pub scope: ReviewScope,
+    /// Who must decide, if the review is a gate. Any other review is decided by a user, and an agent
+    /// may pass on the decision.
+    pub by: Option<ReviewBy>,
+    /// The session that requested the review, if reported.
+    pub session: Option<SessionId>,
+    /// The result under review. Without one, the summary becomes the step's result on approval.
+    pub result: Option<Arc<StepResult>>,
+}
+
+/// Who decides the review of a gate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum ReviewBy {
+    /// A person. An agent cannot pass on their decision.
+    #[default]
+    Person,
+    /// A person, or an agent in another session than the one that did the work.
+    OtherSession,
+}
+
+impl ReviewBy {
+    /// All reviewers.
+    pub const ALL: [Self; 2] = [Self::Person, Self::OtherSession];
+
+    /// The value in the API and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ReviewBy::Person => "person",
+            ReviewBy::OtherSession => "other_session",
+        }
+    }
+}
+
+impl fmt::Display for ReviewBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ReviewBy {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
+    }
+}
+
+/// What a pending review stops.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum ReviewScope {
+    /// The plan: no step is assigned, and the plan cannot be modified.
+    #[default]
+    Plan,
+    /// The step and the steps that depend on it.
+    Step,
+}
+
+impl ReviewScope {
+    /// All scopes.
+    pub const ALL: [Self; 2] = [Self::Plan, Self::Step];
+
+    /// The value in the API and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ReviewScope::Plan => "plan",
+            ReviewScope::Step => "step",
+        }
+    }
+}
+
+impl fmt::Display for ReviewScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ReviewScope {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
+    }
+}

@@ -1,0 +1,156 @@
+//! The inbox: reviews with a field per question, stuck plans, and old addresses.
+
+use serde_json::json;
+
+use crate::browser::{Browser, plan, text};
+use crate::program;
+
+#[tokio::test]
+async fn answers_reach_the_agent_with_their_questions() {
+    let server = program("pages-answers").serve();
+    let created = server
+        .post("/api/v1/plans", plan("Boats", &["Offers"]))
+        .await
+        .expect_success();
+    let id = text(&created, "planId");
+    let next = format!("/api/v1/plans/{id}/next");
+    let next = server.post(&next, json!({})).await;
+    let step = text(&next.expect_success(), "stepId");
+    let review = json!({ "summary": "Two remain.", "questions": ["Red?", "Who <pays>?"] });
+    let path = format!("/api/v1/steps/{step}/review");
+    server.post(&path, review).await.expect_success();
+    let browser = Browser::new(&server);
+    let page = browser.get("/inbox").await;
+    page.assert_contains("name=\"answer-1\"");
+    page.assert_contains("name=\"answer-2\"");
+    page.assert_contains("<title>(1) Inbox");
+    let to = format!("/reviews/{step}/decide");
+    let fields = [("decision", "modify"), ("answer-2", "Ann\r\npays.")];
+    let decided = browser.submit("/inbox", &to, &fields).await;
+    assert_eq!(decided.location, "/inbox?done=modify");
+    let audit = server.get(&format!("/api/v1/plans/{id}/audit")).await;
+    let audit = audit.expect_success().to_string();
+    let expected = json!("2. Who <pays>?\nAnn\npays.").to_string();
+    assert!(audit.contains(&expected), "{audit}");
+}
+
+#[tokio::test]
+async fn a_result_under_review_shows_its_evidence() {
+    let server = program("pages-evidence").serve();
+    let mut body = plan("Boats", &["Offers"]);
+    body["steps"][0]["acceptanceCriteria"] = json!(["Three <offers>."]);
+    body["steps"][0]["reviewRequired"] = json!(true);
+    let created = server.post("/api/v1/plans", body).await.expect_success();
+    let id = text(&created, "planId");
+    let next = server
+        .post(&format!("/api/v1/plans/{id}/next"), json!({}))
+        .await;
+    let step = text(&next.expect_success(), "stepId");
+    let evidence = json!([{
+        "criterion": "1", "kind": "url", "value": "https://example.org/?a=1&b=2",
+        "outcome": "three",
+    }]);
+    let result = json!({
+        "resultSummary": "Found them.", "result": { "count": 3 }, "evidence": evidence,
+    });
+    let submitted = server
+        .post(&format!("/api/v1/steps/{step}/result"), result)
+        .await;
+    let review = text(&submitted.expect_success(), "reviewId");
+    let browser = Browser::new(&server);
+    for path in [
+        format!("/reviews/{review}"),
+        format!("/plans/{id}/steps/{step}"),
+    ] {
+        let page = browser.get(&path).await;
+        page.assert_contains("Three &#60;offers&#62;.");
+        page.assert_contains("href=\"https://example.org/?a=1&#38;b=2\"");
+    }
+    let page = browser.get(&format!("/reviews/{review}")).await;
+    page.assert_contains(&format!("name=\"review\" value=\"{review}\""));
+    // A decision on a review that is not the pending one is rejected.
+    let to = format!("/reviews/{step}/decide");
+    let other = "00000000-0000-4000-8000-000000000000";
+    let fields = [("decision", "approve"), ("review", other)];
+    let refused = browser.submit("/inbox", &to, &fields).await;
+    assert_eq!(refused.status, 409);
+    let fields = [("decision", "approve"), ("review", review.as_str())];
+    let decided = browser.submit("/inbox", &to, &fields).await;
+    assert_eq!(decided.location, "/inbox?done=approve");
+    let page = browser.get(&format!("/plans/{id}/steps/{step}")).await;
+    page.assert_contains("class=\"evidence\"");
+}
+
+#[tokio::test]
+async fn a_stuck_plan_is_in_the_inbox_until_its_steps_are_released() {
+    let server = program("pages-inbox-stuck").serve();
+    let mut body = plan("Boats", &["Offers", "Prices"]);
+    body["stallThresholdMs"] = json!(1);
+    let created = server.post("/api/v1/plans", body).await.expect_success();
+    let id = text(&created, "planId");
+    let next = format!("/api/v1/plans/{id}/next");
+    let next = server.post(&next, json!({})).await;
+    let step = text(&next.expect_success(), "stepId");
+    let browser = Browser::new(&server);
+    let page = browser.get("/inbox").await;
+    page.assert_contains("<span class=\"count\">1<");
+    page.assert_contains("class=\"badge stalled\"");
+    page.assert_contains(&format!("href=\"/inbox?plan={id}\""));
+    let to = format!("/plans/{id}/steps/{step}/requeue");
+    browser.submit("/inbox", &to, &[]).await;
+    browser
+        .get("/inbox")
+        .await
+        .assert_contains("id=\"no-reviews\"");
+}
+
+#[tokio::test]
+async fn old_addresses_lead_to_the_new_pages() {
+    let server = program("pages-old").serve();
+    let browser = Browser::new(&server);
+    for (old, new) in [
+        ("/reviews", "/inbox"),
+        ("/reviews?done=approve", "/inbox?done=approve"),
+        ("/search?q=a%20b&type=quote", "/library?q=a%20b&type=quote"),
+        ("/skills?status=failed", "/library/skills?status=failed"),
+    ] {
+        assert_eq!(browser.get(old).await.location, new);
+    }
+}
+
+#[tokio::test]
+async fn jump_finds_plans_steps_sessions_and_pages() {
+    let server = program("pages-jump").serve();
+    let created = server
+        .post("/api/v1/plans", plan("Boats", &["Offers", "Prices"]))
+        .await
+        .expect_success();
+    let id = text(&created, "planId");
+    let call = json!({ "tool": "Bash", "directory": "/srv/tides" });
+    server
+        .post("/api/v1/sessions/s-1/calls", call)
+        .await
+        .expect_success();
+    let browser = Browser::new(&server);
+    let prefix = &id[..8];
+    for (query, link) in [
+        ("boat".to_owned(), format!("/plans/{id}")),
+        (prefix.to_owned(), format!("/plans/{id}")),
+        (format!("{prefix}%2F2"), format!("/plans/{id}/steps/")),
+        ("tides".to_owned(), "/sessions/s-1".to_owned()),
+        ("webhook".to_owned(), "/settings/alerts".to_owned()),
+    ] {
+        let found = browser.get(&format!("/jump?q={query}")).await;
+        let results = found
+            .html
+            .split("id=\"results\"")
+            .nth(1)
+            .unwrap_or_default();
+        assert!(
+            results.contains(&format!("href=\"{link}")),
+            "{query}: {results}"
+        );
+    }
+    let nothing = browser.get("/jump?q=xyzzy").await;
+    nothing.assert_contains("id=\"no-matches\"");
+}

@@ -1,0 +1,135 @@
+"""Mock of four model APIs: requests the scripted tool calls.
+
+The APIs are Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Gemini.
+
+Usage: mock_api.py PORT SCRIPT LOG. SCRIPT is JSON: a list of responses, each a list of calls
+`{"name", "input"}`. After the last one, the answer is a text. LOG receives the requests.
+"""
+
+import http.server
+import json
+import sys
+import time
+
+PORT, SCRIPT, LOG = int(sys.argv[1]), json.load(open(sys.argv[2])), open(sys.argv[3], "w")
+responses = iter(SCRIPT)
+
+
+def named(events):
+    return "".join(f"event: {name}\ndata: {json.dumps(data | {'type': name})}\n\n" for name, data in events)
+
+
+def unnamed(events):
+    return "".join(f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n" for event in events)
+
+
+def anthropic(calls, number):
+    start = {"id": f"m{number}", "type": "message", "role": "assistant", "model": "mock",
+             "content": [], "stop_reason": None, "usage": {"input_tokens": 1, "output_tokens": 1}}
+    yield "message_start", {"message": start}
+    for index, call in enumerate(calls or [None]):
+        if call is None:
+            block = {"type": "text", "text": ""}
+            delta = {"type": "text_delta", "text": "done"}
+        else:
+            block = {"type": "tool_use", "id": f"toolu_{number}_{index}", "name": call["name"], "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(call["input"])}
+        yield "content_block_start", {"index": index, "content_block": block}
+        yield "content_block_delta", {"index": index, "delta": delta}
+        yield "content_block_stop", {"index": index}
+    reason = "tool_use" if calls else "end_turn"
+    yield "message_delta", {"delta": {"stop_reason": reason}, "usage": {"output_tokens": 1}}
+    yield "message_stop", {}
+
+
+def responses_api(calls, number):
+    yield "response.created", {"response": {"id": f"r{number}"}}
+    text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}
+    items = [{"type": "function_call", "name": call["name"], "arguments": json.dumps(call["input"]),
+              "call_id": f"call_{number}_{index}"} for index, call in enumerate(calls)]
+    for item, call in zip(items, calls):
+        # Codex groups the tools of an MCP server in a namespace.
+        item |= {key: call[key] for key in ("namespace",) if key in call}
+    for index, item in enumerate(items or [text]):
+        yield "response.output_item.done", {"output_index": index, "item": item | {"id": f"i{number}_{index}"}}
+    usage = {"input_tokens": 1, "input_tokens_details": None, "output_tokens": 1,
+             "output_tokens_details": None, "total_tokens": 2}
+    yield "response.completed", {"response": {"id": f"r{number}", "usage": usage}}
+
+
+def chat(calls, number):
+    tools = [{"index": index, "id": f"call_{number}_{index}", "type": "function",
+              "function": {"name": call["name"], "arguments": json.dumps(call["input"])}}
+             for index, call in enumerate(calls)]
+    message = {"role": "assistant"} | ({"tool_calls": tools} if tools else {"content": "done"})
+    end = "tool_calls" if tools else "stop"
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    head = {"id": f"c{number}", "object": "chat.completion.chunk", "created": 0, "model": "mock"}
+    yield head | {"choices": [{"index": 0, "delta": message, "finish_reason": None}]}
+    yield head | {"choices": [{"index": 0, "delta": {}, "finish_reason": end}], "usage": usage}
+    yield "[DONE]"
+
+
+def chat_message(calls, number):
+    first = next(chat(calls, number))
+    choice = {"index": 0, "message": first["choices"][0]["delta"], "finish_reason": "stop"}
+    return first | {"object": "chat.completion", "choices": [choice]}
+
+
+def gemini(calls):
+    parts = [{"functionCall": {"name": call["name"], "args": call["input"]}} for call in calls]
+    candidate = {"content": {"role": "model", "parts": parts or [{"text": "done"}]},
+                 "finishReason": "STOP", "index": 0}
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "mock"}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        pass
+
+    def do_HEAD(self):
+        self.reply(200, b"")
+
+    def do_GET(self):
+        self.reply(404, b"")
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+        LOG.write(json.dumps(body) + "\n")
+        LOG.flush()
+        # As a model does. Kimi Code does not wait for the hook after a call.
+        time.sleep(1)
+        # Side requests, such as titles, have no tools.
+        calls = next(responses, []) if body.get("tools") else []
+        number, path = id(body), self.path.split("?")[0]
+        if path.endswith(":streamGenerateContent"):
+            return self.stream(unnamed([gemini(calls)]))
+        if path.endswith(":generateContent"):
+            return self.json(gemini(calls))
+        if path.endswith(":countTokens"):
+            return self.json({"totalTokens": 1})
+        if path.endswith("/chat/completions") and not body.get("stream"):
+            return self.json(chat_message(calls, number))
+        if path.endswith("/chat/completions"):
+            return self.stream(unnamed(chat(calls, number)))
+        api = responses_api if path.endswith("/responses") else anthropic
+        self.stream(named(api(calls, number)))
+
+    def stream(self, text):
+        self.reply(200, text.encode(), "text/event-stream")
+
+    def json(self, value):
+        self.reply(200, json.dumps(value).encode(), "application/json")
+
+    def reply(self, status, body, content_type="text/plain"):
+        self.send_response(status)
+        self.send_header("content-type", content_type)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+http.server.ThreadingHTTPServer(("127.0.0.1", PORT), Handler).serve_forever()
