@@ -29,7 +29,7 @@
 //!     assert_eq!(step("test tides ... FAILED in 0.35s"), Verdict::Idle { steps, threshold: 8 });
 //! }
 //! let Verdict::Stalled { evidence, .. } = step("test tides ... FAILED in 0.29s") else { panic!() };
-//! assert_eq!(evidence[0].to_string(), "step 2: Bash `make test`: same error as before");
+//! assert_eq!(evidence[0].to_string(), "response 2: Bash `make test`: same error as before");
 //! ```
 //!
 //! # Modules

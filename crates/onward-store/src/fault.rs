@@ -14,7 +14,7 @@ use crate::error::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Point {
     /// A query, with the queued writes that are sent along.
-    Ask,
+    Query,
     /// Immediately before the commit.
     Commit,
     /// The fsync of a commit to SQLite.

@@ -102,8 +102,8 @@ impl Tx {
 
     /// Sends the queued writes, then `queries`, in one round trip. Returns the rows of each query,
     /// in order.
-    pub(crate) async fn ask(&mut self, queries: Vec<Statement>) -> Result<Vec<Vec<Row>>, Error> {
-        self.faults.strike(Point::Ask)?;
+    pub(crate) async fn query(&mut self, queries: Vec<Statement>) -> Result<Vec<Vec<Row>>, Error> {
+        self.faults.strike(Point::Query)?;
         let mut batch = std::mem::take(&mut self.queued);
         let writes = batch.len();
         self.written |= writes > 0;
@@ -120,14 +120,14 @@ impl Tx {
         query: Query,
         params: Vec<Value>,
     ) -> Result<Vec<Row>, Error> {
-        let mut answers = self.ask(vec![Statement::new(query, params)]).await?;
+        let mut answers = self.query(vec![Statement::new(query, params)]).await?;
         Ok(answers.pop().unwrap_or_default())
     }
 
     /// The chunks with the nearest sign bits, each with its vector.
     pub(crate) async fn nearest(&mut self, search: NearestSearch) -> Result<Vec<Candidate>, Error> {
         // Queued writes are sent first, as before every query.
-        self.ask(Vec::new()).await?;
+        self.query(Vec::new()).await?;
         self.exec.nearest(&search.bind(&self.tenant)).await
     }
 

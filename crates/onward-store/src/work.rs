@@ -115,7 +115,7 @@ where
         let answer = poll_once((self.work)(&mut tx));
         // Sends the writes that are still queued.
         let sent = poll_once(Box::pin(async {
-            tx.ask(Vec::new()).await.map_err(E::from)
+            tx.query(Vec::new()).await.map_err(E::from)
         }));
         let answer = match (answer, sent) {
             (Ok(answer), Ok(_)) => Ok(answer),

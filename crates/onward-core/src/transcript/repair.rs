@@ -149,24 +149,28 @@ impl Repair {
             None => format!("call `{id}`"),
         };
         match self.kind {
-            RepairKind::BlankRow => "the row is blank".to_owned(),
-            RepairKind::DuplicateRow => "the row repeats the previous row".to_owned(),
+            RepairKind::BlankRow => "the message is blank".to_owned(),
+            RepairKind::DuplicateRow => "the message repeats the previous message".to_owned(),
             RepairKind::Dangling => format!("{call} has no result"),
             RepairKind::Stale => format!("{call} has no result and has timed out"),
             RepairKind::Orphan => format!("the result of `{id}` has no call"),
             RepairKind::DuplicateResult => format!("duplicate result of {call}"),
-            RepairKind::DuplicateId => format!("{call} has the same id as another call in its row"),
+            RepairKind::DuplicateId => {
+                format!("{call} has the same id as another call in its message")
+            }
             RepairKind::Misplaced => format!("the result of {call} is not directly after the call"),
             RepairKind::Reordered => {
                 format!("the result of {call} is not in the order of the calls")
             }
-            RepairKind::Merged => "the row has the same role as the previous row".to_owned(),
+            RepairKind::Merged => {
+                "the message has the same role as the previous message".to_owned()
+            }
         }
     }
 }
 
 impl fmt::Display for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "row {}: {}", self.row, self.message())
+        write!(f, "message {}: {}", self.row, self.message())
     }
 }

@@ -250,7 +250,7 @@ impl LoopControl {
 /// The nudge at half the threshold.
 pub fn nudge(state: &EscalationState, external: ExternalChange) -> String {
     let steps = state.idle_steps;
-    format!("In the last {steps} steps, {}.", no_progress(external))
+    format!("In the last {steps} responses, {}.", no_progress(external))
 }
 
 /// The reminder to the agent that the next step must be text.
@@ -282,7 +282,7 @@ pub fn for_user(state: &EscalationState) -> String {
     match state.text_only {
         Some(TextOnlyReason::MaxSteps) => {
             let steps = state.steps;
-            format!("the turn has reached the limit of {steps} steps (`max_steps_per_turn`)")
+            format!("the turn has reached the limit of {steps} responses (`max_steps_per_turn`)")
         }
         Some(TextOnlyReason::Stalled) | None => {
             let responses = state.idle_steps;
@@ -317,10 +317,10 @@ fn text_only_reason(
 ) -> String {
     if state.text_only == Some(TextOnlyReason::MaxSteps) {
         let steps = state.steps;
-        return format!("This turn has reached its limit of {steps} steps.");
+        return format!("This turn has reached its limit of {steps} responses.");
     }
     let steps = state.idle_steps;
-    let mut text = format!("In the last {steps} steps, {}", no_progress(external));
+    let mut text = format!("In the last {steps} responses, {}", no_progress(external));
     let skipped = evidence.len().saturating_sub(MAX_LISTED);
     for (call, before) in evidence.iter().skip(skipped).zip([" (", "; ", "; "]) {
         // Infallible: writes to a string.

@@ -138,7 +138,7 @@ impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "step {}: {} `{}`: {}",
+            "response {}: {} `{}`: {}",
             self.step, self.tool, self.input, self.reason
         )
     }

@@ -405,6 +405,60 @@ const fn step_meaning(status: StepStatus) -> &'static str {
     }
 }
 
+/// The audit entries of plans.
+const EVENTS: [(&str, &str); 18] = [
+    (
+        "plan_modified",
+        "The plan was created, or its steps or branches changed. `action` is the change.",
+    ),
+    ("step_started", "A step was claimed."),
+    (
+        "step_progressed",
+        "An agent reported progress or was active, or received feedback or new instructions.",
+    ),
+    (
+        "step_completed",
+        "A result was accepted, or approved in a review.",
+    ),
+    ("step_failed", "A step failed, with its reason."),
+    ("step_skipped", "A branch or a reviewer skipped a step."),
+    ("step_requeued", "A step was released for another attempt."),
+    (
+        "branch_taken",
+        "The condition of a branch was true, with the effect of the branch.",
+    ),
+    ("user_reviewed", "A review was requested or decided."),
+    (
+        "late_result_kept",
+        "A result was rejected and its text stored as an artifact.",
+    ),
+    (
+        "plan_status_changed",
+        "The previous entry changed the plan's status `from` one `to` another.",
+    ),
+    ("plan_stalled", "The sweep marked the plan as stalled."),
+    ("plan_resumed", "A stalled plan was resumed."),
+    ("plan_completed", "Every step is terminal."),
+    ("plan_failed", "The plan failed, with its reason."),
+    ("session_resumed", "Another session continued the plan."),
+    (
+        "skill_started",
+        "A skill execution linked to the plan started.",
+    ),
+    (
+        "skill_completed",
+        "A skill execution linked to the plan ended.",
+    ),
+];
+
+fn event_table() -> String {
+    let mut table = "| Event | Meaning |\n|---|---|\n".to_owned();
+    for (name, meaning) in EVENTS {
+        writeln!(table, "| `{name}` | {meaning} |").unwrap();
+    }
+    table
+}
+
 fn status_table<S: Copy>(
     statuses: &[S],
     status: fn(S) -> &'static str,
@@ -440,6 +494,7 @@ fn document() -> String {
         outcome_table(&MODIFICATIONS),
         outcome_table(&STALL_COMMANDS),
     ];
+    let events = event_table();
     format!(
         "# State machine\n\n\
          The statuses of plans and steps, their transitions, and the outcome of every command in \
@@ -452,6 +507,8 @@ fn document() -> String {
          `plan_is_terminal` if the plan is `completed` or `failed`.\n\n{plans}\n\
          ## Step\n\n{step_statuses}\n\
          Empty cells are rejected with `illegal_transition`.\n\n{steps}\n\
+         ## Events\n\n\
+         Every change is an event in the audit trail of the plan.\n\n{events}\n\
          ## Commands\n\n\
          Each cell lists the events that the command emits, in order. Italics are the error code \
          of a rejected command. A dot (·) is an accepted command that changes nothing.\n\n\
@@ -461,8 +518,8 @@ fn document() -> String {
          The plan has three steps, and the commands address step 1. Step 2 is in progress, or \
          awaiting review if the plan is `awaiting_review` and step 1 is not under review. Step 3 \
          is pending. If step 1 is under review, the review has the scope `plan` in an \
-         `awaiting_review` plan, and the scope `step` in any other. In a `planning` plan all steps are pending; in a `completed` plan all steps \
-         are terminal.\n\n\
+         `awaiting_review` plan, and the scope `step` in any other. In a `planning` plan all steps \
+         are pending; in a `completed` plan all steps are terminal.\n\n\
          ### Agents\n\n{agents}\n\
          ### Users\n\n\
          Review decisions (`submit_user_decision`), and resuming or abandoning the plan.\n\n{users}\n\
@@ -481,6 +538,26 @@ fn document() -> String {
          The outcome after every step in progress has exceeded its stall threshold, for an agent \
          that takes over a stalled step and for the sweep with each stall policy.\n\n{stalls}"
     )
+}
+
+#[test]
+fn every_emitted_event_is_explained() {
+    let columns = [
+        &AGENT_COMMANDS[..],
+        &USER_COMMANDS,
+        &MODIFICATIONS,
+        &STALL_COMMANDS,
+    ];
+    for table in columns.map(outcome_table) {
+        let cells = table
+            .lines()
+            .skip(2)
+            .flat_map(|row| row.split(" | ").skip(2));
+        let names = cells.flat_map(|cell| cell.trim_end_matches(" |").split(", "));
+        for name in names.filter(|name| !name.starts_with('*') && *name != "·") {
+            assert!(EVENTS.iter().any(|(event, _)| *event == name), "{name}");
+        }
+    }
 }
 
 #[test]

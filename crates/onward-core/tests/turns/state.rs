@@ -55,7 +55,7 @@ fn the_evidence_lists_idle_calls_with_their_reasons() {
         ]
     );
     let text = evidence[0].to_string();
-    assert!(text.starts_with("step 5: Bash `make`: "), "{text}");
+    assert!(text.starts_with("response 5: Bash `make`: "), "{text}");
 }
 
 #[test]

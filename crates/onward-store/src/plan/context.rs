@@ -179,7 +179,7 @@ impl Contexts<'_> {
             .iter()
             .map(|id| Statement::new(Query::StepSummary, params![id.as_uuid()]))
             .collect();
-        let answers = self.0.ask(questions).await?.into_iter();
+        let answers = self.0.query(questions).await?.into_iter();
         let read = |row: Row| {
             let mut cells = row.cells("steps");
             cells.id("step_id")?;
@@ -196,7 +196,7 @@ impl Contexts<'_> {
             .iter()
             .map(|id| Statement::new(Query::StepData, params![id.as_uuid()]))
             .collect();
-        let answers = self.0.ask(questions).await?.into_iter();
+        let answers = self.0.query(questions).await?.into_iter();
         let read = |row: Row| {
             let mut cells = row.cells("steps");
             cells.id("step_id")?;
@@ -213,7 +213,7 @@ impl Contexts<'_> {
             .iter()
             .map(|id| Statement::new(Query::StepEvidence, params![id.as_uuid()]))
             .collect();
-        let answers = self.0.ask(questions).await?.into_iter();
+        let answers = self.0.query(questions).await?.into_iter();
         let read = |row: Row| {
             let mut cells = row.cells("steps");
             cells.id("step_id")?;
@@ -309,7 +309,7 @@ impl Contexts<'_> {
     pub async fn results(&mut self, steps: &[StepId]) -> Result<Vec<CompletedResult>, Error> {
         let ask = |step: &StepId| Statement::new(Query::StepResult, params![step.as_uuid()]);
         let questions = steps.iter().map(ask).collect();
-        let rows = self.0.ask(questions).await?.into_iter().flatten();
+        let rows = self.0.query(questions).await?.into_iter().flatten();
         rows.map(completed_result).collect()
     }
 

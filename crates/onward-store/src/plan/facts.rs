@@ -31,7 +31,7 @@ impl Facts<'_> {
     pub async fn plan(&mut self, id: PlanId) -> Result<Option<PlanHead>, Error> {
         let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
         questions.push(Statement::new(Query::PlanFacts, params![id.as_uuid()]));
-        let mut answers = self.0.ask(questions).await?;
+        let mut answers = self.0.query(questions).await?;
         let head = answers.pop().unwrap_or_default().into_iter().next();
         head.map(|row| self.head(&mut row.cells("plans")))
             .transpose()
@@ -72,7 +72,8 @@ impl Facts<'_> {
         let Some((plan, tag)) = cache.as_ref().and_then(|cache| cache.version(key)) else {
             return Ok(None);
         };
-        let known = plan::Known::of(plan.head(), plan::About::of(plan.updated_at()), tag);
+        let known =
+            plan::StoredVersion::new(plan.head(), plan::TimeBucket::new(plan.updated_at()), tag);
         versions.record_read(plan.head().id, known);
         Ok(Some(plan))
     }
@@ -107,7 +108,7 @@ impl Facts<'_> {
         questions.push(Statement::new(name, params![id.as_uuid()]));
         let mut rows = self
             .0
-            .ask(questions)
+            .query(questions)
             .await?
             .pop()
             .unwrap_or_default()
@@ -195,7 +196,7 @@ impl Facts<'_> {
                 params![id.as_uuid(), now],
             ));
         }
-        let mut answers = self.0.ask(questions).await?.into_iter().skip(ahead);
+        let mut answers = self.0.query(questions).await?.into_iter().skip(ahead);
         let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
             return Ok(None);
         };
@@ -237,7 +238,7 @@ impl Facts<'_> {
             .map(|id| Statement::new(Query::StepsWaitingFor, params![id.as_uuid()]))
             .collect();
         let mut first: Option<Step> = None;
-        for row in self.0.ask(questions).await?.into_iter().flatten() {
+        for row in self.0.query(questions).await?.into_iter().flatten() {
             let (step, open) = step::step_and_open(row)?;
             let waits = step.spec.depends_on.iter();
             let freed = waits.filter(|needed| ended.contains(needed)).count();
@@ -263,7 +264,7 @@ impl Facts<'_> {
                 params![id.as_uuid(), after, target.as_uuid()],
             ),
         ];
-        let mut answers = self.0.ask(questions).await?.into_iter();
+        let mut answers = self.0.query(questions).await?.into_iter();
         let Some(place) = first(answers.next(), place)? else {
             return Ok((SkipTarget::Missing, Vec::new()));
         };
@@ -291,7 +292,7 @@ impl Facts<'_> {
             Query::StepsToCheck,
             params![id.as_uuid(), now, ahead],
         ));
-        let mut answers = self.0.ask(questions).await?.into_iter().skip(locks);
+        let mut answers = self.0.query(questions).await?.into_iter().skip(locks);
         let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
             return Ok(None);
         };
@@ -353,7 +354,7 @@ impl Facts<'_> {
         for order in &needs.orders {
             questions.push(Statement::new(Query::StepAt, params![plan, *order]));
         }
-        let mut answers = self.0.ask(questions).await?.into_iter();
+        let mut answers = self.0.query(questions).await?.into_iter();
         let mut found = modify::Facts::new(head);
         if needs.step.is_some() {
             let step = first(answers.next(), step::step)?;

@@ -40,7 +40,7 @@ impl Imports<'_> {
                 questions.push(by_id(Query::BranchIsTaken, branch.id.as_uuid()));
             }
         }
-        let answers = self.0.ask(questions).await?;
+        let answers = self.0.query(questions).await?;
         let taken = ids
             .into_iter()
             .zip(answers)

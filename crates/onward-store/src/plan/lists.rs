@@ -72,11 +72,11 @@ impl PlanLists<'_> {
         limit: u32,
     ) -> Result<Vec<Listed>, Error> {
         let (at, id) = place(behind);
-        let ask = |status: &PlanStatus| {
+        let query = |status: &PlanStatus| {
             Statement::new(Query::PlansIn, params![now, at, id, limit, status.as_str()])
         };
-        let questions = statuses.iter().map(ask).collect();
-        let rows = self.0.ask(questions).await?.into_iter().flatten();
+        let queries = statuses.iter().map(query).collect();
+        let rows = self.0.query(queries).await?.into_iter().flatten();
         let plans: Result<Vec<Listed>, Error> = rows.map(listed).collect();
         let mut plans = plans?;
         plans.sort_by(|one, other| {
@@ -100,24 +100,24 @@ impl PlanLists<'_> {
     ) -> Result<Vec<Listed>, Error> {
         let (at, id) = place(behind);
         let statuses: Vec<&str> = statuses.iter().map(|status| status.as_str()).collect();
-        let (statuses, asked) = (statuses.join(" "), self.beginnings(words));
-        let params = params![at, id, limit, statuses, asked];
+        let (statuses, prefixes) = (statuses.join(" "), self.beginnings(words));
+        let params = params![at, id, limit, statuses, prefixes];
         let found = self.0.rows(Query::PlansFound, params).await?;
-        let ask = |row: Row| {
+        let query = |row: Row| {
             let id = row.cells("plan_words").id("plan_id")?;
             Ok(Statement::new(Query::PlanListed, params![now, id]))
         };
-        let questions: Result<_, Error> = found.into_iter().map(ask).collect();
-        let rows = self.0.ask(questions?).await?.into_iter().flatten();
+        let queries: Result<_, Error> = found.into_iter().map(query).collect();
+        let rows = self.0.query(queries?).await?.into_iter().flatten();
         rows.map(listed).collect()
     }
 
     /// Number of plans that contain all these words, counted up to `most`.
     pub async fn count_plans_with(&mut self, words: &[String], most: u32) -> Result<u64, Error> {
-        let asked = self.beginnings(words);
+        let prefixes = self.beginnings(words);
         let rows = self
             .0
-            .rows(Query::PlansWithWords, params![asked, most])
+            .rows(Query::PlansWithWords, params![prefixes, most])
             .await?;
         let count = first(Some(rows), |row| row.cells("plan_words").u64("plans"))?;
         Ok(count.unwrap_or(0))
@@ -161,10 +161,10 @@ impl PlanLists<'_> {
         let open = PlanStatus::ALL
             .into_iter()
             .filter(|status| !status.is_terminal());
-        let ask = |status: PlanStatus| {
+        let query = |status: PlanStatus| {
             Statement::new(Query::PlansOpen, params![now, status.as_str(), limit])
         };
-        let rows = self.0.ask(open.map(ask).collect()).await?;
+        let rows = self.0.query(open.map(query).collect()).await?;
         rows.into_iter().flatten().map(plan::open_plan).collect()
     }
 
@@ -193,16 +193,16 @@ impl PlanLists<'_> {
         let over = PlanStatus::ALL
             .into_iter()
             .filter(|status| status.is_terminal());
-        let ask = |status: PlanStatus| {
+        let query = |status: PlanStatus| {
             Statement::new(Query::PlansEndedBefore, params![at, limit, status.as_str()])
         };
-        let questions = over.map(ask).collect();
+        let queries = over.map(query).collect();
         let read = |row: Row| {
             let mut cells = row.cells("plans");
             let id = PlanId::new(cells.id("plan_id")?);
             Ok((cells.at("updated_at")?, id))
         };
-        let rows = self.0.ask(questions).await?.into_iter().flatten();
+        let rows = self.0.query(queries).await?.into_iter().flatten();
         let plans: Result<Vec<(Timestamp, PlanId)>, Error> = rows.map(read).collect();
         let mut plans = plans?;
         plans.sort();

@@ -56,7 +56,7 @@ impl Plans<'_> {
             Statement::new(Query::PlanSheetOfStep, params![id.as_uuid()]),
             Statement::new(Query::Step, params![id.as_uuid()]),
         ];
-        let mut answers = self.0.ask(questions).await?.into_iter();
+        let mut answers = self.0.query(questions).await?.into_iter();
         let sheet = first(answers.next(), plan::sheet)?;
         let step = first(answers.next(), step::step)?;
         Ok(sheet.zip(step).map(|(sheet, (_, step))| (sheet, step)))
@@ -141,7 +141,7 @@ impl Plans<'_> {
             by_plan(Query::ResumedSessions),
             by_plan(Query::StepsDerived),
         ];
-        let mut answers = self.0.ask(questions).await?.into_iter();
+        let mut answers = self.0.query(questions).await?.into_iter();
         let Some(sheet) = first(answers.next(), plan::sheet)? else {
             return Ok(None);
         };

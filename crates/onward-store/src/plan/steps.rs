@@ -72,7 +72,12 @@ impl Steps<'_> {
                 Statement::new(Query::StepLinesStalled, params![plan, now, limit])
             }
         };
-        let rows = self.0.ask(vec![statement]).await?.pop().unwrap_or_default();
+        let rows = self
+            .0
+            .query(vec![statement])
+            .await?
+            .pop()
+            .unwrap_or_default();
         rows.into_iter().map(step::line).collect()
     }
 
@@ -106,7 +111,7 @@ impl Steps<'_> {
             .iter()
             .map(|id| Statement::new(Query::StepLine, params![id.as_uuid()]))
             .collect();
-        let rows = self.0.ask(questions).await?.into_iter().flatten();
+        let rows = self.0.query(questions).await?.into_iter().flatten();
         let lines: Result<Vec<StepLine>, Error> = rows.map(step::line).collect();
         let mut lines = lines?;
         lines.sort_by_key(|line| line.order);
@@ -155,7 +160,7 @@ impl Steps<'_> {
             Statement::new(Query::StepsUndelivered, params![plan.as_uuid(), session]),
             Statement::new(Query::StepsReady, params![plan.as_uuid()]),
         ];
-        let mut rows = self.0.ask(questions).await?.into_iter().flatten();
+        let mut rows = self.0.query(questions).await?.into_iter().flatten();
         let step = rows.next().map(step::step).transpose()?;
         Ok(step.map(|(_, step)| step))
     }

@@ -30,7 +30,7 @@ impl Facts<'_> {
                 params![plan.as_uuid(), step.order, id.as_uuid()],
             ),
         ];
-        let mut answers = self.0.ask(questions).await?.into_iter();
+        let mut answers = self.0.query(questions).await?.into_iter();
         let branches = answers.next().unwrap_or_default().into_iter();
         let branches: Result<Vec<Branch>, Error> = branches.map(branch::branch).collect();
         let branches = self.outlines(plan, branches?).await?;
@@ -62,7 +62,7 @@ impl Facts<'_> {
         let mut answers = if questions.is_empty() {
             Vec::new().into_iter()
         } else {
-            self.0.ask(questions).await?.into_iter()
+            self.0.query(questions).await?.into_iter()
         };
         let mut outlines = Vec::new();
         for (branch, target) in branches.into_iter().zip(targets) {

@@ -16,7 +16,7 @@ use onward_core::{Event, PlanHead, PlanId, Step, StepId, Timestamp};
 
 use crate::query::Query;
 use crate::row::event::{Author, Entry};
-use crate::row::plan::{About, Known, Sheet, VersionTag};
+use crate::row::plan::{Sheet, StoredVersion, TimeBucket, VersionTag};
 use crate::row::{branch, event, plan, step};
 use crate::statement::Statement;
 use crate::value::params;
@@ -81,7 +81,7 @@ impl Commit<'_> {
 /// only if they change.
 pub(crate) fn plan_row(
     commit: &Commit<'_>,
-    known: Option<&Known>,
+    known: Option<&StoredVersion>,
     tag: VersionTag,
     updates_every_index: bool,
 ) -> Vec<Statement> {
@@ -93,15 +93,16 @@ pub(crate) fn plan_row(
         params.extend(version);
         return vec![Statement::new(Query::PlanNote, params).checking_version()];
     }
-    let about = commit.acted_at().map(About::of);
+    let bucket = commit.acted_at().map(TimeBucket::new);
     let mut statements = Vec::new();
     if updates_every_index
-        && let Some(about) = about.filter(|about| known.is_none_or(|known| known.about != *about))
+        && let Some(bucket) =
+            bucket.filter(|bucket| known.is_none_or(|known| known.bucket != *bucket))
     {
-        let params = params![id.as_uuid(), about.0];
+        let params = params![id.as_uuid(), bucket.0];
         statements.push(Statement::new(Query::PlanTouch, params).expecting(1));
     }
-    let unchanged = known.is_some_and(|known| known.stays(commit.head));
+    let unchanged = known.is_some_and(|known| known.has_state_of(commit.head));
     let (query, mut params) = if updates_every_index && unchanged {
         (Query::PlanUpdate, plan::counting(commit.head))
     } else {

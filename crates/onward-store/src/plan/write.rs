@@ -11,7 +11,7 @@ use super::transition::{self, Commit};
 use crate::error::Error;
 use crate::query::Query;
 use crate::row::event::Entry;
-use crate::row::plan::{About, Known, Owner, RequestOrigin, Sheet, VersionTag};
+use crate::row::plan::{Owner, RequestOrigin, Sheet, StoredVersion, TimeBucket, VersionTag};
 use crate::statement::Statement;
 use crate::tx::Tx;
 use crate::value::{Value, params};
@@ -25,16 +25,16 @@ impl Transitions<'_> {
         let tx = &mut *self.0;
         let plan = commit.head.id;
         let known = tx.versions.get(plan);
-        let about = match known {
-            Some(known) if !commit.changes_plan() || !commit.acted => known.about,
-            Some(_) | None => About::of(commit.at),
+        let bucket = match known {
+            Some(known) if !commit.changes_plan() || !commit.acted => known.bucket,
+            Some(_) | None => TimeBucket::new(commit.at),
         };
         let tag = VersionTag::random();
         let updates_every_index = tx.syntax().updates_every_index;
         for statement in transition::plan_row(commit, known, tag, updates_every_index) {
             tx.queue(statement);
         }
-        let known = Known::of(commit.head, about, tag);
+        let known = StoredVersion::new(commit.head, bucket, tag);
         tx.versions.record_write(plan, known);
         for statement in transition::step_rows(commit) {
             tx.queue(statement);

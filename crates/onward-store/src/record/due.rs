@@ -29,7 +29,7 @@ impl DueChecks<'_> {
     /// Next due time of the sweep, over all tenants.
     pub async fn first_due(&mut self) -> Result<Option<Timestamp>, Error> {
         let question = Statement::without_tenant(Query::DueFirst, params![]);
-        let rows = self.0.ask(vec![question]).await?.pop();
+        let rows = self.0.query(vec![question]).await?.pop();
         Ok(first(rows, |row| row.cells("due").maybe_at("at"))?.flatten())
     }
 
@@ -41,14 +41,19 @@ impl DueChecks<'_> {
             Statement::without_tenant(Query::DueReschedule, params),
             Statement::without_tenant(Query::DueCallsReschedule, params![now]),
         ];
-        self.0.ask(statements).await?;
+        self.0.query(statements).await?;
         Ok(())
     }
 
     /// Plans of all tenants that are due by this instant, longest due first.
     pub async fn due_until(&mut self, at: Timestamp, limit: u32) -> Result<Vec<DuePlan>, Error> {
         let question = Statement::without_tenant(Query::DueUntil, params![at, limit]);
-        let rows = self.0.ask(vec![question]).await?.pop().unwrap_or_default();
+        let rows = self
+            .0
+            .query(vec![question])
+            .await?
+            .pop()
+            .unwrap_or_default();
         rows.into_iter()
             .map(|row| {
                 let mut cells = row.cells("due");

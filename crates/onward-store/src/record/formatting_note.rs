@@ -27,16 +27,16 @@ pub type StepNotes = (StepId, u32, String);
 
 impl OutputNotes {
     /// The notes of a cached plan without skill executions.
-    fn of(plan: &Plan) -> Self {
+    fn from_cached_plan(plan: &Plan) -> Self {
         Self {
             plan: plan.brief().output_formatting_notes.clone(),
-            steps: plan.steps().iter().filter_map(said).collect(),
+            steps: plan.steps().iter().filter_map(notes_of_step).collect(),
             skills: Vec::new(),
         }
     }
 }
 
-fn said(step: &Step) -> Option<StepNotes> {
+fn notes_of_step(step: &Step) -> Option<StepNotes> {
     let StepState::Completed { result, .. } = &step.state else {
         return None;
     };
@@ -49,14 +49,14 @@ impl Outputs<'_> {
     pub async fn output_notes(&mut self, id: PlanId, skills: u32) -> Result<OutputNotes, Error> {
         let cache = self.0.cache.as_ref();
         if let Some(plan) = cache.and_then(|cache| cache.plan_without_skills(id)) {
-            return Ok(OutputNotes::of(plan));
+            return Ok(OutputNotes::from_cached_plan(plan));
         }
-        let questions = vec![
+        let queries = vec![
             Statement::new(Query::PlanSheet, params![id.as_uuid()]),
             Statement::new(Query::StepNotes, params![id.as_uuid()]),
             Statement::new(Query::SkillsOfPlan, params![id.as_uuid(), skills]),
         ];
-        let mut answers = self.0.ask(questions).await?.into_iter();
+        let mut answers = self.0.query(queries).await?.into_iter();
         let sheet = first(answers.next(), plan::sheet)?;
         let steps: Result<Vec<StepNotes>, Error> = answers
             .next()

@@ -33,7 +33,7 @@ impl Integrity<'_> {
         let questions = questions.map(|name| Statement::without_tenant(name, params![]));
         let rows = self
             .0
-            .ask(questions.into())
+            .query(questions.into())
             .await?
             .pop()
             .unwrap_or_default();

@@ -143,7 +143,7 @@ impl SearchIndex<'_> {
                 Statement::new(Query::WordCount, params![word, most])
             })
             .collect();
-        let answers = self.0.ask(questions).await?.into_iter();
+        let answers = self.0.query(questions).await?.into_iter();
         let count = |rows| {
             let count = first(Some(rows), |row| row.cells("chunks").u64("chunks"));
             Ok(count?.unwrap_or(0))
@@ -173,7 +173,7 @@ impl SearchIndex<'_> {
                 Statement::new(name, params![id, start.saturating_add(1), characters])
             })
             .collect();
-        let answers = self.0.ask(questions).await?.into_iter().zip(hits);
+        let answers = self.0.query(questions).await?.into_iter().zip(hits);
         let piece = |(rows, hit): (Vec<Row>, &Hit)| {
             let (table, key) = match hit.source {
                 Source::Artifact(_) => ("artifacts", "artifact_id"),

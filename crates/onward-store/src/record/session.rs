@@ -66,7 +66,7 @@ impl Sessions<'_> {
             Statement::new(Query::SessionAgent, params![id, subagent]),
             Statement::new(Query::TurnLast, params![id, subagent]),
         ];
-        let mut answers = self.0.ask(questions).await?.into_iter();
+        let mut answers = self.0.query(questions).await?.into_iter();
         let session = first(answers.next(), session::session)?;
         let session =
             session.ok_or_else(|| Error::refused("a session that was just written is missing"))?;
@@ -87,7 +87,7 @@ impl Sessions<'_> {
             Statement::new(Query::Session, params![id]),
             Statement::new(Query::TurnLast, params![id, subagent]),
         ];
-        let mut answers = self.0.ask(questions).await?.into_iter();
+        let mut answers = self.0.query(questions).await?.into_iter();
         let Some(session) = first(answers.next(), session::session)? else {
             return Ok(None);
         };
@@ -107,7 +107,7 @@ impl Sessions<'_> {
             Statement::new(Query::SessionAgent, params![id, subagent]),
             Statement::new(Query::TurnLast, params![id, subagent]),
         ];
-        let mut answers = self.0.ask(questions).await?.into_iter();
+        let mut answers = self.0.query(questions).await?.into_iter();
         let Some(session) = first(answers.next(), session::session)? else {
             return Ok(None);
         };
@@ -194,7 +194,7 @@ impl Sessions<'_> {
             Query::PlansOfSessions,
         ];
         let questions = questions.map(|query| Statement::new(query, params![limit]));
-        let mut answers = self.0.ask(questions.into()).await?.into_iter();
+        let mut answers = self.0.query(questions.into()).await?.into_iter();
         let mut next = || answers.next().into_iter().flatten();
         let lines: Result<Vec<SessionLine>, Error> = next().map(session::line).collect();
         let turns: Result<BTreeMap<String, Turn>, Error> =

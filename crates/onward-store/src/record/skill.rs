@@ -72,7 +72,7 @@ impl Skills<'_> {
             Statement::new(Query::SkillsByStatus, params![]),
             Statement::new(Query::SkillsFailedSince, params![since]),
         ];
-        let mut answers = self.0.ask(questions).await?.into_iter();
+        let mut answers = self.0.query(questions).await?.into_iter();
         let counts = answers.next().unwrap_or_default().into_iter().map(|row| {
             let mut cells = row.cells("skill_executions");
             Ok(SkillCount {

@@ -61,7 +61,7 @@ impl Tenants<'_> {
             Statement::new(Query::Tenant, params![]),
             Statement::without_tenant(Query::Clock, params![]),
         ];
-        let mut answers = self.0.ask(questions).await?;
+        let mut answers = self.0.query(questions).await?;
         let at = first(answers.pop(), clock)?.flatten();
         Ok((first(answers.pop(), tenant)?, at))
     }
@@ -69,7 +69,7 @@ impl Tenants<'_> {
     /// The time on the clock of the database, if it has one.
     pub async fn clock(&mut self) -> Result<Option<Timestamp>, Error> {
         let question = Statement::without_tenant(Query::Clock, params![]);
-        let rows = self.0.ask(vec![question]).await?.pop();
+        let rows = self.0.query(vec![question]).await?.pop();
         Ok(first(rows, clock)?.flatten())
     }
 
@@ -104,7 +104,12 @@ impl Tenants<'_> {
     /// Why writes may wait although the database responds: an obstacle, and its subject.
     pub async fn obstacles(&mut self) -> Result<Vec<(String, String)>, Error> {
         let question = Statement::without_tenant(Query::Obstacles, params![]);
-        let rows = self.0.ask(vec![question]).await?.pop().unwrap_or_default();
+        let rows = self
+            .0
+            .query(vec![question])
+            .await?
+            .pop()
+            .unwrap_or_default();
         let rows = rows.into_iter().map(|row| {
             let mut cells = row.cells("(obstacles)");
             Ok((cells.string("obstacle")?, cells.string("detail")?))
@@ -115,7 +120,12 @@ impl Tenants<'_> {
     /// All tenants, for the operator of the server.
     pub async fn all_tenants(&mut self) -> Result<Vec<Tenant>, Error> {
         let question = Statement::without_tenant(Query::TenantsAll, params![]);
-        let rows = self.0.ask(vec![question]).await?.pop().unwrap_or_default();
+        let rows = self
+            .0
+            .query(vec![question])
+            .await?
+            .pop()
+            .unwrap_or_default();
         rows.into_iter().map(tenant).collect()
     }
 

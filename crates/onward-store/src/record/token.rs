@@ -40,7 +40,7 @@ impl Tokens<'_> {
     /// The tenant and the token id that belong to a token hash.
     pub async fn token_of_hash(&mut self, hash: &str) -> Result<Option<(Arc<str>, Uuid)>, Error> {
         let question = Statement::without_tenant(Query::TokenOfHash, params![hash]);
-        let rows = self.0.ask(vec![question]).await?.pop();
+        let rows = self.0.query(vec![question]).await?.pop();
         first(rows, |row| {
             let mut cells = row.cells("token_hashes");
             cells.text("hash")?;

@@ -166,7 +166,12 @@ impl ToolCalls<'_> {
         limit: u32,
     ) -> Result<Vec<DueSession>, Error> {
         let question = Statement::without_tenant(Query::DueCallsUntil, params![at, limit]);
-        let rows = self.0.ask(vec![question]).await?.pop().unwrap_or_default();
+        let rows = self
+            .0
+            .query(vec![question])
+            .await?
+            .pop()
+            .unwrap_or_default();
         let read = rows.into_iter().map(|row| {
             let mut cells = row.cells("due_calls");
             Ok(DueSession {
@@ -180,7 +185,12 @@ impl ToolCalls<'_> {
     /// The processes on a host that run calls, with their sessions and tenants.
     pub async fn owners_on(&mut self, host: &str) -> Result<Vec<(DueSession, Owner)>, Error> {
         let question = Statement::without_tenant(Query::DueCallsOfHost, params![host]);
-        let rows = self.0.ask(vec![question]).await?.pop().unwrap_or_default();
+        let rows = self
+            .0
+            .query(vec![question])
+            .await?
+            .pop()
+            .unwrap_or_default();
         let read = rows.into_iter().map(|row| {
             let mut cells = row.cells("due_calls");
             let due = DueSession {

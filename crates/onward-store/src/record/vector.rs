@@ -173,7 +173,7 @@ impl SearchIndex<'_> {
             Statement::new(Query::NearHit, params![*source, *ordinal])
         });
         let questions = questions.collect();
-        let answers = self.0.ask(questions).await?.into_iter().zip(chunks);
+        let answers = self.0.query(questions).await?.into_iter().zip(chunks);
         let mut found = Vec::new();
         for (rows, (_, likeness)) in answers {
             if let Some(hit) = first(Some(rows), hit)? {

@@ -70,10 +70,10 @@ impl Owner {
 /// Approximate time of the last action, in units of ten seconds. Lists are ordered by it first, so
 /// that their index rarely changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct About(pub(crate) i64);
+pub(crate) struct TimeBucket(pub(crate) i64);
 
-impl About {
-    pub(crate) fn of(at: Timestamp) -> Self {
+impl TimeBucket {
+    pub(crate) fn new(at: Timestamp) -> Self {
         Self(at.as_millis() / 10_000)
     }
 }
@@ -94,8 +94,8 @@ impl VersionTag {
 
 /// Columns of a plan in the database that an index or the version check depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Known {
-    pub(crate) about: About,
+pub(crate) struct StoredVersion {
+    pub(crate) bucket: TimeBucket,
     /// The plan's version.
     pub(crate) seq: u64,
     pub(crate) tag: VersionTag,
@@ -103,10 +103,10 @@ pub(crate) struct Known {
     steps: u32,
 }
 
-impl Known {
-    pub(crate) fn of(head: &PlanHead, about: About, tag: VersionTag) -> Self {
+impl StoredVersion {
+    pub(crate) fn new(head: &PlanHead, bucket: TimeBucket, tag: VersionTag) -> Self {
         Self {
-            about,
+            bucket,
             seq: head.seq,
             tag,
             state: head.state.clone(),
@@ -115,22 +115,22 @@ impl Known {
     }
 
     /// Whether both are the same version.
-    pub(crate) fn is_version_of(&self, other: &Known) -> bool {
+    pub(crate) fn is_version_of(&self, other: &StoredVersion) -> bool {
         self.seq == other.seq && self.tag == other.tag
     }
 
     /// Whether the state and the number of steps are unchanged in `head`.
-    pub(crate) fn stays(&self, head: &PlanHead) -> bool {
+    pub(crate) fn has_state_of(&self, head: &PlanHead) -> bool {
         self.state == head.state && self.steps == head.counts.total()
     }
 }
 
 /// Reads `{head}, acted_about, version_tag`.
-pub(crate) fn head_and_known(cells: &mut Cells) -> Result<(PlanHead, Known), Error> {
+pub(crate) fn head_and_known(cells: &mut Cells) -> Result<(PlanHead, StoredVersion), Error> {
     let head = read_head(cells)?;
-    let about = About(cells.int("acted_about")?);
+    let bucket = TimeBucket(cells.int("acted_about")?);
     let tag = VersionTag(cells.int("version_tag")?);
-    let known = Known::of(&head, about, tag);
+    let known = StoredVersion::new(&head, bucket, tag);
     Ok((head, known))
 }
 

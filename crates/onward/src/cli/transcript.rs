@@ -76,7 +76,7 @@ fn line(path: &Path, finding: &Finding) -> String {
         place.push_str(&format!(":{line}"));
     }
     if let Some(row) = finding.row {
-        place.push_str(&format!(", row {row}"));
+        place.push_str(&format!(", message {row}"));
     }
     let what = finding.repair.kind.as_str();
     format::sanitize_line(&format!("{place}: {what}: {}", finding.repair.message())) + "\n"

@@ -120,11 +120,11 @@ tables! {
     }
     LoopControl("loop_control.", "detection of looping turns", None) {
         progress_stall_threshold: u32 = key(Number(1, 1_000), Fixed("8"), Project,
-            "steps in a row without progress that count as a loop");
+            "model responses in a row without progress that count as a loop");
         progress_min_info_gain_length: usize = key(COUNT, Fixed("60"), Project,
             "shorter outputs are not new information");
         max_steps_per_turn: u32 = key(COUNT, Fixed("0"), Project,
-            "steps before an answer in text is required; 0: no limit");
+            "model responses before an answer in text is required; 0: no limit");
         #[serde(deserialize_with = "from_str")]
         on_stall: OnStall = key(ON_STALL, Fixed("text_only"), Project, "strongest reaction to a loop");
         progress_rule: ProgressRule = key(PROGRESS_RULE, Fixed("default"), Project, "rule that detects progress");

@@ -3,8 +3,8 @@
 //! The cookie contains the id of the token, not the token itself. The token is checked with every
 //! request, so revoking it ends its sessions. Signing out stores the key of the session, which is
 //! then rejected. With HTTPS the name of the cookie has the prefix `__Host-`: browsers accept it only
-//! from this host over HTTPS, so that another host of the domain cannot set it. A CSRF token is bound to the caller; a foreign page
-//! can submit a form but cannot read the token.
+//! from this host over HTTPS, so that another host of the domain cannot set it. A CSRF token is bound
+//! to the caller: a page of another site can submit a form, but cannot read the token.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,7 +21,9 @@ pub(crate) struct Sessions {
 struct SessionRow {
     #[serde(flatten)]
     session: SessionHeader,
+    /// Number of turns
     turns: u64,
+    /// Turns in which tools were disabled
     held_turns: u64,
     /// What the session does or needs
     status: &'static str,
@@ -39,6 +41,7 @@ struct SessionRow {
 #[serde(rename_all = "camelCase")]
 struct SessionHeader {
     session_id: String,
+    /// The agent program, such as `claude-code`
     agent: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     directory: Option<String>,
@@ -46,6 +49,7 @@ struct SessionHeader {
     last_seen_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<String>,
+    /// Whether loop detection is off for this session
     switched_off: bool,
 }
 
@@ -64,6 +68,7 @@ pub(crate) struct Session {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Subagent {
+    /// Id of the subagent
     subagent: String,
     /// `stale`: silent, without an end
     status: &'static str,
@@ -71,6 +76,7 @@ struct Subagent {
     since: String,
     began_at: String,
     last_seen_at: String,
+    /// Number of model responses with tool calls
     step_count: u32,
     /// The beginning of its answer
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,8 +94,11 @@ struct Turn {
     ended_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why_ended: Option<&'static str>,
+    /// Number of model responses with tool calls
     step_count: u32,
+    /// Consecutive responses without progress
     idle_steps: u32,
+    /// Consecutive responses without progress that count as a loop
     threshold: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<&'static str>,
@@ -97,6 +106,7 @@ struct Turn {
     last_progress_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<&'static str>,
+    /// Number of rejected tool calls
     refusals: u32,
     steps: Vec<Step>,
 }
@@ -104,11 +114,13 @@ struct Turn {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Step {
+    /// Number of the response in its turn, from 1
     step: u32,
     at: String,
     verdict: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
+    /// Consecutive responses without progress
     idle_steps: u32,
     calls: Vec<Call>,
 }

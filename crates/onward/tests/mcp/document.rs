@@ -131,9 +131,9 @@ fn response(schema: &Value) -> String {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let fields = schema["properties"].as_object().into_iter().flatten();
     let fields = fields.map(|(name, field)| match field["const"].as_str() {
-        Some(value) => format!("{name}: \"{value}\""),
-        None if required.iter().any(|required| required == name) => name.clone(),
-        None => format!("{name}?"),
+        Some(value) if name != "notice" => format!("{name}: \"{value}\""),
+        _ if required.iter().any(|required| required == name) => name.clone(),
+        _ => format!("{name}?"),
     });
     fields.collect::<Vec<_>>().join(", ")
 }
@@ -167,7 +167,8 @@ fn section(tool: &Map<String, Value>, is_core: bool) -> String {
         );
     }
     let output = &tool["outputSchema"];
-    let variants = output["oneOf"].as_array().cloned();
+    let variants = ["oneOf", "anyOf"].map(|keyword| output[keyword].as_array());
+    let variants = variants.into_iter().flatten().next().cloned();
     for variant in variants.unwrap_or_else(|| vec![output.clone()]) {
         let _ = write!(text, "\nReturns `{{ {} }}`\n", response(&variant));
     }

@@ -13,7 +13,7 @@ fn detects_and_repairs_an_openai_list() {
     dir.write("a.json", format!("[{CALL},{USER}]"));
     let run = dir.run(&["check", "a.json"]);
     assert!(
-        run.stdout.starts_with("a.json, row 0: dangling: "),
+        run.stdout.starts_with("a.json, message 0: dangling: "),
         "{run:?}"
     );
     assert_eq!(run.code, Some(10));
@@ -97,7 +97,10 @@ fn reports_cosmetic_defects_without_failing() {
     dir.write("a.json", &text);
     let run = dir.run(&["check", "a.json"]);
     assert_eq!(run.code, Some(0));
-    assert!(run.stdout.starts_with("a.json, row 2: merged: "), "{run:?}");
+    assert!(
+        run.stdout.starts_with("a.json, message 2: merged: "),
+        "{run:?}"
+    );
     let run = dir.run(&["repair", "a.json"]);
     assert_eq!(run.code, Some(0));
     assert_eq!(dir.names(), ["a.json"]);

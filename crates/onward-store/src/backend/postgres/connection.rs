@@ -378,13 +378,15 @@ impl Connection {
             }
             Err(broken) => {
                 let is_commit = is_single && !framed;
-                let about = broken.place.checked_sub(ahead);
-                let about = about.map(|place| messages.statement(place).filter(|_| !is_commit));
-                if about.is_none() && process.is_some() && pooler::is_other_process(&broken.why) {
+                let failed_at = broken.place.checked_sub(ahead);
+                let failed_at =
+                    failed_at.map(|place| messages.statement(place).filter(|_| !is_commit));
+                if failed_at.is_none() && process.is_some() && pooler::is_other_process(&broken.why)
+                {
                     let why = error::pooler(&self.postgres.0.address.shown);
                     return Err(State::Lost(why));
                 }
-                Err(state_after(&broken, about, frame, framed))
+                Err(state_after(&broken, failed_at, frame, framed))
             }
         }
     }
@@ -509,14 +511,14 @@ fn control<'s>(client: &'s ClientWrapper, text: &'s str) -> Sent<'s, Vec<tokio_p
 /// statement, or at its end.
 fn state_after(
     broken: &Broken,
-    about: Option<Option<&Statement>>,
+    failed_at: Option<Option<&Statement>>,
     frame: Frame,
     framed: bool,
 ) -> State {
     let Broken { why, all_sent, .. } = broken;
     let ends = frame.commits() && *all_sent;
     let writes = frame != Frame::Autocommit;
-    let error = match about {
+    let error = match failed_at {
         // The commit was sent, and the connection failed before its response.
         _ if ends && writes && why.as_db_error().is_none() => {
             error::outcome_unknown(&error::in_full(why))

@@ -87,7 +87,7 @@ fn key(name: &str) -> Statement {
 
 async fn number(tx: &mut Tx, query: Query, params: Vec<Value>) -> Result<i64, Error> {
     let rows = tx
-        .ask(vec![Statement::without_tenant(query, params)])
+        .query(vec![Statement::without_tenant(query, params)])
         .await?;
     let row = rows.into_iter().flatten().next().unwrap();
     row.cells("t").int("n")

@@ -5,12 +5,13 @@
 pub(super) mod access;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use askama::Template;
 use clap::ValueEnum;
 use onward_core::role::Permission;
 use onward_core::turn::OnStall;
-use onward_core::{Code, DEFAULT_CALL_TIMEOUT, DEFAULT_STALL_THRESHOLD, STALE_GRACE, Timestamp};
+use onward_core::{Code, DEFAULT_STALL_THRESHOLD, Timestamp};
 use onward_engine::{Address, Delivery, Notice, schema};
 
 use super::agent_name::agent_name;
@@ -53,7 +54,9 @@ impl ConfigView {
             tool_calls: retention(config.retention.tool_calls_days()),
             sessions: retention(config.retention.sessions_days),
             turns: turns(&config.loop_control),
-            calls: format::duration(DEFAULT_CALL_TIMEOUT + STALE_GRACE),
+            calls: format::duration(Duration::from_millis(
+                config.calls.default_timeout_ms + config.calls.grace_ms,
+            )),
             webhook: config.notify.display_webhook().map(|url| {
                 let kinds = config.notify.kinds.iter();
                 let kinds: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();

@@ -135,7 +135,7 @@ async fn written(postgres: &Postgres) -> (BTreeSet<String>, Vec<i64>) {
         events.tenant_id = plans.tenant_id AND events.plan_id = plans.plan_id AND \
         events.seq = plans.seq) AS events FROM plans ORDER BY plan_id";
     let rows = tx
-        .ask(vec![Statement::without_tenant(Query::Text(all), vec![])])
+        .query(vec![Statement::without_tenant(Query::Text(all), vec![])])
         .await
         .unwrap();
     let (mut made_by, mut versions) = (BTreeSet::new(), Vec::new());
@@ -294,7 +294,7 @@ async fn a_locked_plan_does_not_delay_the_other_members() {
     let mut holder = begin(&postgres, TENANT);
     let hold = "SELECT seq FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR UPDATE";
     let hold = Statement::new(Query::Text(hold), params![id(2)]);
-    holder.ask(vec![hold]).await.unwrap();
+    holder.query(vec![hold]).await.unwrap();
 
     let transitions = (1..=3).map(|plan| transition(&postgres, plan, 1));
     let mut writing = together(&postgres, transitions.collect()).await;

@@ -111,7 +111,7 @@ async fn limits_every_wait() {
     let postgres = scarce(&Cluster::shared().database()).await;
     let mut tx = begin(&postgres, "a");
     let sleeping = Statement::without_tenant(Query::Text("SELECT pg_sleep(60)"), vec![]);
-    let why = tx.ask(vec![sleeping.clone()]).await.unwrap_err();
+    let why = tx.query(vec![sleeping.clone()]).await.unwrap_err();
     let expected = error::timed_out(postgres.0.limits.response).to_string();
     assert_eq!(why.to_string(), expected);
     assert!(commit(tx).await.is_err());

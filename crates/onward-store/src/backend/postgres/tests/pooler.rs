@@ -24,7 +24,9 @@ async fn session(postgres: &Postgres) -> (String, String, String) {
         "SELECT current_user::text AS role, current_setting('lock_timeout') AS lock, \
          current_setting('statement_timeout') AS statement",
     );
-    let rows = tx.ask(vec![Statement::without_tenant(query, vec![])]).await;
+    let rows = tx
+        .query(vec![Statement::without_tenant(query, vec![])])
+        .await;
     let row = rows.unwrap().into_iter().flatten().next().unwrap();
     let mut cells = row.cells("t");
     let mut text = |name| cells.text(name).unwrap().to_string();

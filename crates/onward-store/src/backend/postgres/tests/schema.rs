@@ -255,7 +255,7 @@ async fn the_audit_trail_is_append_only_and_deleted_only_with_its_plan() {
             false => vec![],
         };
         let change = Statement::without_tenant(Query::Text(change), params);
-        let why = tx.ask(vec![change]).await.unwrap_err().to_string();
+        let why = tx.query(vec![change]).await.unwrap_err().to_string();
         assert!(why.contains(code), "{why}");
         rollback(tx);
     }
@@ -263,7 +263,7 @@ async fn the_audit_trail_is_append_only_and_deleted_only_with_its_plan() {
     // Another tenant deletes nothing.
     let mut tx = begin(&postgres, "b");
     let foreign = Statement::without_tenant(Query::EventsDelete, params!["a", plan]);
-    tx.ask(vec![foreign]).await.unwrap();
+    tx.query(vec![foreign]).await.unwrap();
     commit(tx).await.unwrap();
 
     let mut tx = begin(&postgres, "a");

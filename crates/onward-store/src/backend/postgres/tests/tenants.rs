@@ -45,9 +45,9 @@ async fn tenants_are_apart(postgres: &Postgres) {
     );
     let theirs = Statement::without_tenant(RENAME, params!["a", "one", "stolen"]);
     tx.queue(theirs.clone().expecting(0));
-    tx.ask(vec![]).await.unwrap();
+    tx.query(vec![]).await.unwrap();
     let smuggled = Statement::without_tenant(KEY, params!["a", "two", uuid::Uuid::nil()]);
-    let why = tx.ask(vec![smuggled]).await.unwrap_err();
+    let why = tx.query(vec![smuggled]).await.unwrap_err();
     assert!(
         matches!(&why, Error::Refused { why: message, .. } if message.contains("row-level security")),
         "{why}"
@@ -62,7 +62,7 @@ async fn tenants_are_apart(postgres: &Postgres) {
     );
     let ownerless = Statement::without_tenant(KEY, params!["", "two", uuid::Uuid::nil()]);
     assert!(
-        tx.ask(vec![ownerless]).await.is_err(),
+        tx.query(vec![ownerless]).await.is_err(),
         "and none can be written"
     );
     rollback(tx);

@@ -29,7 +29,7 @@ async fn rolls_back_on_an_unexpected_row_count() {
         tx.queue(statement);
     }
     let question = Statement::new(KEYS, vec![]);
-    assert!(tx.ask(vec![question]).await.is_err());
+    assert!(tx.query(vec![question]).await.is_err());
     let statement = key("three");
     tx.queue(statement);
     assert!(commit(tx).await.is_err());
@@ -63,8 +63,8 @@ async fn reports_a_lost_race_for_a_duplicate_key() {
     let statement = key("one");
     tx.queue(statement);
     assert!(!tx.lost_race());
-    assert!(matches!(tx.ask(vec![]).await, Err(Error::LostRace)));
-    assert!(tx.ask(vec![key("two")]).await.is_err());
+    assert!(matches!(tx.query(vec![]).await, Err(Error::LostRace)));
+    assert!(tx.query(vec![key("two")]).await.is_err());
     assert!(tx.lost_race(), "even if the caller ignored the error");
     rollback(tx);
     assert_eq!(keys(&postgres, "a").await, 1);
@@ -114,7 +114,7 @@ async fn a_transition_is_atomic() {
     let mut tx = advancing(&postgres, "a");
     let two = key("two");
     tx.queue(two);
-    tx.ask(vec![]).await.unwrap();
+    tx.query(vec![]).await.unwrap();
     assert_eq!(keys(&postgres, "a").await, 1, "not committed");
     rollback(tx);
     assert_eq!(keys(&postgres, "a").await, 1, "rolled back");
@@ -128,7 +128,7 @@ async fn statements_after_a_lost_race_are_not_sent() {
     tx.queue(key("one"));
     // It depends on the state that the race changed, so it would fail.
     tx.queue(Statement::new(RENAME, params!["missing", "x"]).expecting(1));
-    let lost = tx.ask(vec![Statement::new(KEYS, vec![])]).await;
+    let lost = tx.query(vec![Statement::new(KEYS, vec![])]).await;
     assert!(matches!(lost, Err(Error::LostRace)), "{lost:?}");
     rollback(tx);
 
@@ -174,7 +174,7 @@ async fn names_the_violated_constraint() {
     );
     let mut tx = begin(&postgres, "a");
     let why = tx
-        .ask(vec![Statement::without_tenant(
+        .query(vec![Statement::without_tenant(
             Query::Text("SELECT nothing"),
             vec![],
         )])
@@ -196,7 +196,7 @@ async fn a_reader_sees_one_snapshot_and_cannot_write() {
     assert_eq!(number(&mut reader, KEYS, params!["a"]).await.unwrap(), 0);
     let statement = key("two");
     reader.queue(statement);
-    assert!(reader.ask(vec![]).await.is_err());
+    assert!(reader.query(vec![]).await.is_err());
     rollback(reader);
     assert_eq!(keys(&postgres, "a").await, 1);
 }
@@ -211,11 +211,11 @@ async fn does_not_reuse_a_connection_inside_a_transaction() {
             1 => {
                 let statement = key("one");
                 tx.queue(statement);
-                tx.ask(vec![]).await.unwrap();
+                tx.query(vec![]).await.unwrap();
             }
             _ => {
                 let sleeping = Statement::without_tenant(Query::Text("SELECT pg_sleep(5)"), vec![]);
-                let asking = tx.ask(vec![sleeping]);
+                let asking = tx.query(vec![sleeping]);
                 assert!(timeout(Duration::from_millis(100), asking).await.is_err());
             }
         }
@@ -255,7 +255,7 @@ async fn keeps_a_connection_after_a_rollback() {
     for _ in 0..3_000 {
         let mut tx = begin_as(&postgres, "a".into(), Mode::Read);
         let statement = Statement::without_tenant(process, vec![]);
-        let rows = tx.ask(vec![statement]).await.unwrap();
+        let rows = tx.query(vec![statement]).await.unwrap();
         processes.insert(rows[0][0].clone().cells("t").int("n").unwrap());
         rollback(tx);
     }
