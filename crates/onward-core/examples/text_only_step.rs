@@ -117,12 +117,12 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
                     nudged = true;
                     writeln!(
                         out,
-                        "    nudge: no file changed and nothing new was learned in {steps} steps"
+                        "    nudge: no file changed and nothing new was learned in {steps} responses"
                     )?;
                 }
             }
             Verdict::Stalled { steps, evidence } => {
-                writeln!(out, "stalled, {steps} idle steps")?;
+                writeln!(out, "stalled, {steps} idle responses")?;
                 for call in evidence {
                     writeln!(out, "    {call}")?;
                 }

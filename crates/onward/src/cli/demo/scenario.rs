@@ -254,9 +254,9 @@ impl<'a> Scenario<'a> {
         }))?;
         narrator
             .explain(
-                "After eight steps without progress, tool calls are denied and the agent can only \
-                 respond with text. It reports where it is stuck instead of looping until it hits a \
-                 limit. The next prompt enables the tools again.",
+                "After eight responses without progress, tool calls are denied and the agent can \
+                 only respond with text. It reports where it is stuck instead of looping until it \
+                 hits a limit. The next prompt enables the tools again.",
             )
             .await?;
         let result = json!({
