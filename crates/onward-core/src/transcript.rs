@@ -17,7 +17,7 @@
 //!   {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"tides","arguments":"{}"}}]},
 //!   {"role":"user","content":"Well?"}]}"#;
 //! let repaired = repair_document(Api::Chat, request, TrailingCalls::Answer);
-//! assert_eq!(repaired.repairs[0].to_string(), "row 1: call `a` of `tides` has no result");
+//! assert_eq!(repaired.repairs[0].to_string(), "message 1: call `a` of `tides` has no result");
 //! assert!(repaired.text.contains(r#"{"role":"tool","tool_call_id":"a","content":"Error: The outcome"#));
 //! // The repair is idempotent.
 //! let again = repair_document(Api::Chat, &repaired.text, TrailingCalls::Answer);

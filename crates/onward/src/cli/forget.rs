@@ -12,9 +12,9 @@ use crate::output::format;
 
 /// Delete data older than the `[retention]` settings
 ///
-/// `finished_plans_days` deletes completed and failed plans, `tool_calls_days` (default: 30) the log
-/// of tool calls and the results of `extract_data` for texts passed in a
-/// call, `sessions_days` inactive agent sessions. Open plans are never deleted.
+/// `finished_plans_days` deletes completed and failed plans, `tool_calls_days` (default: 30) the
+/// request log and the results of `extract_data` for texts passed in a call, `sessions_days`
+/// inactive agent sessions. Open plans are never deleted.
 #[derive(Args)]
 pub(crate) struct Forget {}
 
@@ -54,7 +54,12 @@ pub(super) async fn run(cx: &Context) -> Result {
         let finished = u64::try_from(plans.len()).unwrap_or(u64::MAX);
         for (days, number, one, many) in [
             (plans_days, finished, "finished plan", "finished plans"),
-            (calls_days, tool_calls, "tool call", "tool calls"),
+            (
+                calls_days,
+                tool_calls,
+                "request log entry",
+                "request log entries",
+            ),
             (calls_days, extractions, "extraction", "extractions"),
             (sessions_days, sessions, "session", "sessions"),
         ] {

@@ -21,7 +21,7 @@ const HANGING: &str = "\n                ";
 
 /// The groups of commands; every command is in one of them.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Look", &["status", "watch", "plan", "session", "search"]),
+    ("Inspect", &["status", "watch", "plan", "session", "search"]),
     ("Decide", &["review", "step"]),
     (
         "Connect",
@@ -42,7 +42,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ),
     ("Check", &["doctor", "config", "migrate", "reindex"]),
     (
-        "Plumbing",
+        "Internal",
         &[
             "mcp",
             "hook",

@@ -12,7 +12,7 @@ use crate::{prime, project};
 
 /// Print the state of this project for an agent: open plan, current step, pending reviews
 ///
-/// The hooks send the same text to the agent at the start of a session and after compaction. It has
+/// The hooks send this summary to the agent at the start of a session and after compaction. It has
 /// at most 150 words.
 #[derive(Args)]
 pub(crate) struct Prime {}

@@ -37,7 +37,8 @@ pub(crate) struct Serve {
     /// Open the dashboard in the browser; with `serve.public_url`, also serve without authentication
     #[arg(long)]
     open: bool,
-    /// Check that the server at the address is ready, then exit; 5 if it is not. For containers
+    /// Check whether the server at the address is ready, and exit with 0 or 5; for container health
+    /// checks
     #[arg(long, conflicts_with = "open")]
     check: bool,
 }

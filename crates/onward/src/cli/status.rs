@@ -39,7 +39,7 @@ const BRIEF_ROWS: usize = 4;
 /// Rows per section of `onward status`.
 const MAX_ROWS: usize = 50;
 
-/// Show what needs you, what agents work on, and sessions in trouble
+/// Show what needs attention and what agents are working on
 #[derive(Args)]
 pub(crate) struct Status {}
 

@@ -37,7 +37,7 @@ pub(crate) struct ReadFlags {
     /// Format of the file [default: detected from the content]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Treat the session as ended: calls of its last row that may still be running count as
+    /// Treat the session as ended: calls in its last message that may still be running count as
     /// dangling
     #[arg(long)]
     ended: bool,

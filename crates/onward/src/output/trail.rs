@@ -111,7 +111,7 @@ impl Trail {
                 format!("{}: {text}", self.order(*step))
             }
             Event::FeedbackDelivered { step, .. } => {
-                format!("received changed instructions of {}", self.order(*step))
+                format!("received new instructions for {}", self.order(*step))
             }
             Event::BranchTaken { step, effect, .. } => {
                 format!(
@@ -271,7 +271,7 @@ impl Trail {
                 let decided = match decision {
                     Decision::Approve => format!("approved {step}"),
                     Decision::Reject => format!("rejected {step}"),
-                    Decision::Modify => format!("requested changes of {step}"),
+                    Decision::Modify => format!("requested changes to {step}"),
                     Decision::Skip => format!("decided to skip {step}"),
                 };
                 with_reason(decided, feedback.as_deref())

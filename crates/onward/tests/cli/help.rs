@@ -23,13 +23,13 @@ fn help(path: &[String]) -> String {
 
 /// The headings of the commands in a help.
 const COMMANDS: [&str; 8] = [
-    "Look:",
+    "Inspect:",
     "Decide:",
     "Connect:",
     "Team:",
     "Data:",
     "Check:",
-    "Plumbing:",
+    "Internal:",
     "Commands:",
 ];
 

@@ -28,7 +28,7 @@ pub(super) async fn run(args: &Abandon, cx: &Context) -> Result {
     let reason = Some(args.reason.clone());
     let status = engine.abandon_plan(caller, plan, reason).await?;
     cx.output.note(&format!(
-        "`{}` cancelled; it is kept, and no agent gets its steps",
+        "`{}` cancelled; the plan is kept, and its steps cannot be claimed",
         format::sanitize_line(&name)
     ));
     if cx.output.json {

@@ -100,7 +100,7 @@ impl Definition {
         let short = database.short_plan(created.plan).await?;
         cx.output.note(&format!("`{name}` created: {steps}"));
         cx.output.note(&format!(
-            "hand it to an agent:\n  {}",
+            "continue it with an agent:\n  {}",
             resume_command(&short)
         ));
         if cx.output.json {

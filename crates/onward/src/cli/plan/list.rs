@@ -1,4 +1,4 @@
-//! `onward plan list`: plans with their state, the most recent action first.
+//! `onward plan list`: plans with their state, most recent activity first.
 
 use clap::Args;
 use onward_engine::list::{PlanPage, PlanQuery};
@@ -12,7 +12,7 @@ use crate::output::status::word_mark;
 use crate::output::table::{Cell, Table};
 use crate::wire::plan::Plans;
 
-/// List plans, the most recent action first
+/// List plans, most recent activity first
 #[derive(Args)]
 pub(crate) struct List {
     /// Include finished plans

@@ -17,10 +17,10 @@ use crate::wire::plan::ChangedPlan;
 /// Steps in progress that are read.
 const MAX_STEPS: u32 = 50;
 
-/// Snooze a stuck plan: hide the alarm for one limit
+/// Snooze a stuck plan until its limit has passed again
 ///
-/// Changes only the status of the plan. A stuck step is still held by its agent; return it to the
-/// queue with `onward step release`.
+/// Changes only the status of the plan. A stuck step stays assigned to its agent; return it to
+/// the queue with `onward step release`.
 #[derive(Args)]
 pub(crate) struct Resume {
     /// Plan: id, unique prefix of the id, or words of its name
@@ -64,7 +64,7 @@ async fn stuck_steps(database: &Database, plan: PlanId) -> Result<Vec<StepLine>>
     Ok(steps)
 }
 
-/// The commands that release these steps.
+/// The command that releases these steps.
 fn release_command(stuck: &[StepLine], plan: &str) -> String {
     let steps = stuck.iter().map(|line| format!(" {plan}/{}", line.order));
     format!("onward step release{}", steps.collect::<String>())
@@ -73,7 +73,10 @@ fn release_command(stuck: &[StepLine], plan: &str) -> String {
 /// A plan that is not marked may have stuck steps; the hint then releases them.
 fn with_stuck_steps(mut failure: Failure, stuck: &[StepLine], plan: &str) -> Failure {
     if failure.code == Code::IllegalTransition && !stuck.is_empty() {
-        failure.message = format!("the plan is not paused; {}", steps_are(stuck, "stuck"));
+        failure.message = format!(
+            "the plan is already snoozed or not marked as stuck yet; {}",
+            steps_are(stuck, "stuck")
+        );
         failure.hint = release_command(stuck, plan);
     }
     failure
@@ -89,9 +92,9 @@ fn describe(before: &Status, stuck: &[StepLine], plan: &str) -> String {
         let since = since.map_or(String::new(), |since| {
             format!(" (no update for {})", format::age(since))
         });
-        let held = steps_are(stuck, "still held");
+        let assigned = steps_are(stuck, "still assigned");
         text.push_str(&format!(
-            "; {held}{since}\nrelease: {}",
+            "; {assigned}{since}\nrelease: {}",
             release_command(stuck, plan)
         ));
     }

@@ -171,7 +171,7 @@ fn verdict(status: &Status, cx: &Context, now: Timestamp) -> String {
     let since = cx.output.zone().time(since, now);
     match status.attention.word {
         Word::Stuck => stuck(&status.stalled, &since, &age),
-        Word::NeedsYou => format!("a review is waiting for your decision since {since} ({age})"),
+        Word::NeedsYou => format!("a review has been pending since {since} ({age})"),
         Word::NoAgent => format!("no agent since {since} ({age})"),
         Word::Blocked => {
             "blocked: every pending step depends on a step that did not succeed".to_owned()
@@ -281,7 +281,7 @@ fn detail(line: &StepLine, label: &str) -> String {
 
 /// The commands that continue the plan.
 fn commands(status: &Status, id: &str) -> Vec<(&'static str, String)> {
-    let hand_over = ("hand to Claude", resume_command(id));
+    let proceed = ("continue", resume_command(id));
     match status.attention.word {
         Word::Stuck => {
             let name = match status.stalled.len() {
@@ -296,10 +296,10 @@ fn commands(status: &Status, id: &str) -> Vec<(&'static str, String)> {
             } else {
                 format!("onward step release{}", steps.collect::<String>())
             };
-            vec![(name, command), hand_over]
+            vec![(name, command), proceed]
         }
         Word::NeedsYou => vec![("decide", format!("onward review show {id}"))],
-        Word::NoAgent | Word::NotStarted => vec![hand_over],
+        Word::NoAgent | Word::NotStarted => vec![proceed],
         Word::Blocked => vec![("cancel", format!("onward plan abandon {id} --reason \"…\""))],
         Word::Working | Word::Done | Word::DoneWithFailures | Word::Failed | Word::Cancelled => {
             Vec::new()

@@ -18,7 +18,7 @@ use crate::output::status::{StepMark, plan_label};
 use crate::output::{Tone, format, markdown};
 use crate::wire::step::StepDetails;
 
-/// Show a step: instructions, holder, result
+/// Show a step: instructions, agent, result
 #[derive(Args)]
 pub(crate) struct Show {
     /// PLAN/ORDER (such as `5fa2/6`) or a step id

@@ -141,7 +141,7 @@ pub(super) fn flash(outcome: &str) -> Option<&'static str> {
     Some(match outcome {
         "instructed" => "The instructions were saved.",
         "added" => "The step was added.",
-        "created" => "The plan was created. Copy the prompt to hand it to an agent.",
+        "created" => "The plan was created. Copy the prompt and send it to an agent.",
         "moved" => "The step was moved.",
         "approve" => "Approved. The summary is the result of the step, and the plan continues.",
         "reject" => "Rejected. The step and its plan failed; no agent works on it any more.",
