@@ -73,7 +73,7 @@ unset. Items of a list are separated by spaces.
 - `onward config` prints the effective values and their sources. It does not print secrets.
 - Unknown keys and invalid values are errors that name the file and the line.
 - A project's `onward.toml` sets the keys marked *yes* in the column *project file*. The other keys \
-name an address, a file, a secret or a rule of access; they are ignored with a warning until you \
+set an address, a file, a secret or an access rule; they are ignored with a warning until you \
 run `onward trust`. Trust covers one path and its content: after a change, trust the file again. \
 `onward trust --list` lists the trusted files, `onward trust --revoke` removes the trust.
 - A project file is ignored completely, with a warning, if another user owns it or its directory, \
