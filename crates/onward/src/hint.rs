@@ -162,7 +162,7 @@ static USE_CASES: [UseCase; 11] = [
         core: "`get_research_context`",
         route: "`GET /api/v1/search`",
         command: "`onward search WORDS`",
-        page: "the Search page",
+        page: "the Library page",
     },
     UseCase {
         name: "list_sessions",

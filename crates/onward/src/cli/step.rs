@@ -145,7 +145,7 @@ pub(super) async fn outlook(database: &Database, plan: PlanId) -> Result<String>
                 ..
             } if blocked > 0 => {
                 let blocked = format::count(blocked, "step is", "steps are");
-                format!("{blocked} blocked: a step that they depend on did not succeed")
+                format!("{blocked} blocked by dependencies that have not ended")
             }
             NextStep::NoPendingSteps { .. } => {
                 let working = format::count(in_progress, "step is", "steps are");

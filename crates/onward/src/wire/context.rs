@@ -244,7 +244,7 @@ pub(crate) struct PlanContext {
     /// Notes of `report_step_progress`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<Note>,
-    /// What users said.
+    /// Feedback of users.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     feedback: Vec<Feedback>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -51,7 +51,7 @@ pub(crate) enum NextStep {
         /// What the result decides, one line per branch.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         branches: Vec<String>,
-        /// What a user said about the previous step.
+        /// A user's feedback on the previous step.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         feedback: Vec<String>,
         /// The step that it redoes.
@@ -76,7 +76,7 @@ pub(crate) enum NextStep {
     PlanComplete {
         #[serde(skip_serializing_if = "Option::is_none")]
         plan_id: Option<String>,
-        /// The last task.
+        /// The last action.
         next: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         output_media_type: Option<String>,
@@ -115,7 +115,7 @@ pub(crate) enum NextStep {
     },
 }
 
-/// The task that follows a completed plan.
+/// The next action after a completed plan.
 const STORE_OUTPUT: &str = "store the output with `store_research_output`";
 
 /// A step that the calling session holds.
@@ -287,7 +287,7 @@ impl NextStep {
     }
 }
 
-/// What an agent does when no step is ready: take over a stalled step, or wait for its holder.
+/// The next action when no step is ready: take over a stalled step, or wait for its agent.
 fn no_pending_steps_hint(steps: &[StepInProgress]) -> String {
     let stalled = steps.iter().find(|step| step.stalled);
     if let Some(StepInProgress { order, .. }) = stalled {
@@ -304,8 +304,8 @@ fn no_pending_steps_hint(steps: &[StepInProgress]) -> String {
         None => "another agent".to_owned(),
     };
     format!(
-        "wait: {holder} holds step {}; {{get_next_step}} with `waitMs: 60000` waits, and after {} \
-         with `includeStalled: true` takes it over",
+        "{holder} has claimed step {}: wait with {{get_next_step}} and `waitMs: 60000`, or after {} \
+         take it over with `includeStalled: true`",
         step.order,
         super::at(stalls_at),
     )

@@ -412,7 +412,7 @@ impl PlanStatusView {
         }
     }
 
-    /// Without what only people need: agents pay for every field.
+    /// Omits the fields that only people need: every field costs an agent tokens.
     pub(crate) fn for_agents(self) -> Self {
         Self {
             attention: None,

@@ -174,7 +174,7 @@ fn verdict(status: &Status, cx: &Context, now: Timestamp) -> String {
         Word::NeedsYou => format!("a review has been pending since {since} ({age})"),
         Word::NoAgent => format!("no agent since {since} ({age})"),
         Word::Blocked => {
-            "blocked: every pending step depends on a step that did not succeed".to_owned()
+            "blocked: every pending step depends on a step that has not ended".to_owned()
         }
         Word::Working => match status.next_stall_at {
             Some(at) => {

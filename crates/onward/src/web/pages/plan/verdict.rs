@@ -69,7 +69,7 @@ pub(in crate::web::pages) fn steps_text(orders: &[u32]) -> String {
     }
 }
 
-/// The sentence with which a person hands a plan to an agent.
+/// The prompt that makes an agent continue a plan.
 pub(in crate::web::pages) fn prompt(plan: impl ToString) -> String {
     format!("Continue the Onward plan {}.", plan.to_string())
 }
@@ -127,7 +127,7 @@ impl Verdict {
             }
             Word::Blocked => {
                 verdict.sentence = vec![text(
-                    "No step can start: each step that is left depends on one that has not ended.",
+                    "No step can start: every pending step depends on a step that has not ended.",
                 )];
                 verdict.prompt = Some(prompt(head.id));
             }
