@@ -1,8 +1,8 @@
-//! What a plan needs, in one word, and since when. Pages, commands, API and metrics all use
-//! [`attention`], so they agree at every instant.
+//! The state of a plan for users, in one word, and its start. Pages, commands, API and metrics all
+//! use [`attention`], so they always show the same state.
 //!
-//! The word depends on the steps and on `now`, not on the marks of the sweep: a step past its limit
-//! is stuck, whether or not the sweep has marked its plan yet.
+//! The word depends on the steps and on `now`, not on the sweep: a step past its limit is stuck,
+//! whether or not the sweep has marked its plan yet.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,13 +1,13 @@
 //! Repairs conversations with unanswered tool calls, for display and for model APIs.
 //!
-//! Two pipelines work on one small model of messages. [`sanitize`] is for displaying or storing a
-//! conversation: four passes. [`repair_history`] is for sending it to a model: each
-//! call gets exactly one result, directly after its row. Both accept every input, are idempotent
-//! and copy only what they change.
+//! Two pipelines work on one small model of conversations. [`sanitize`] is for displaying or
+//! storing a conversation: four passes. [`repair_history`] is for sending it to a model: each call
+//! gets exactly one result, directly after its row. Both accept every input, are idempotent and
+//! copy only what they change.
 //!
-//! The model contains the role of a row, its texts, calls and results; any other content is an
-//! opaque part that is kept. [`repair_document`] converts the JSON of three APIs to this model and
-//! back, and keeps every byte that is not part of a repair.
+//! A row of the model is a message, or an item of the Responses API: its role, texts, calls and
+//! results. Any other content is an opaque part that is kept. [`repair_document`] converts the JSON
+//! of three APIs to this model and back, and keeps every byte that is not part of a repair.
 //!
 //! ```
 //! use onward_core::transcript::{Api, TrailingCalls, repair_document};

@@ -1,9 +1,10 @@
 //! Loop detection in agent turns.
 //!
-//! A turn is everything that an agent does between a user's message and its answer. After each step
-//! the detector gets the observable facts and returns a [`Verdict`]. It does not see the
-//! model's intent and changes only its own [`State`]; the program that runs the agent acts on a
-//! stall.
+//! A turn is everything that an agent does between a user's message and its answer. A step of a
+//! turn is one model response with its tool calls. Texts for users and agents call it a *response*,
+//! because a step is also a part of a plan. After each step the detector gets the observable facts
+//! and returns a [`Verdict`]. It does not see the model's intent and changes only its own
+//! [`State`]; the program that runs the agent acts on a stall.
 //!
 //! A step makes progress if the external state changed or if its output is new: that is the plain
 //! rule. The default rule extends it in parts that can be switched off individually ([`Parts`]). If
@@ -179,8 +180,8 @@ pub enum Verdict {
         /// The threshold.
         threshold: u32,
     },
-    /// The threshold is reached: the next model step must be text only. Returned again after every
-    /// further idle step.
+    /// The threshold is reached: the next model response must be text only. Returned again after
+    /// every further idle step.
     Stalled {
         /// Consecutive idle steps.
         steps: u32,

@@ -2,8 +2,8 @@
 //!
 //! The keys are those of the tools (camelCase, durations in `…Ms`, ids and times as text), in
 //! alphabetical order. An absent value has no key, never null. [`decode`] is the exact inverse of
-//! [`encode`]. Private types mirror the JSON; `encode.rs` and `decode.rs` convert between them and
-//! the types of the core.
+//! [`encode`]. Private types with the structure of the JSON, the *mirrors*, are serialized with
+//! serde; `encode.rs` and `decode.rs` convert between them and the types of the core.
 //!
 //! Unknown keys are ignored. A missing or invalid key is [`Undecodable`]. Text is kept unchanged.
 

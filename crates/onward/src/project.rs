@@ -3,7 +3,8 @@
 //!
 //! The project is the nearest directory with an `.onward/config.toml`, otherwise the root of the
 //! git checkout, otherwise the directory itself. A directory in a worktree counts as the same
-//! directory of the main checkout. No process is started: a hook asks with every event.
+//! directory of the main checkout. No process is started, because every hook event looks up the
+//! project.
 //!
 //! Files in the directory are not trusted. A `.git` file that claims to be a worktree counts only
 //! if the repository lists that worktree, so that an unpacked archive cannot select the plans of

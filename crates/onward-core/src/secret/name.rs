@@ -1,6 +1,6 @@
 //! Names of secrets: fields, variables, options and headers.
 
-/// What a name says about its value.
+/// What a name implies about its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameKind {
     /// A password: every value is a secret.
@@ -228,7 +228,7 @@ pub fn is_secret_name(name: &str) -> bool {
         .is_some_and(|kind| kind != NameKind::Ambiguous || !name.eq_ignore_ascii_case("tokens"))
 }
 
-/// What a name says about its value. `None` if it does not name a secret.
+/// What a name implies about its value. `None` if it does not name a secret.
 pub(super) fn kind(name: &str) -> Option<NameKind> {
     // Only the last part of a path names the value: `spring.datasource.password`, not `token.rs`.
     let path = name;

@@ -2,7 +2,7 @@
 //!
 //! The detector reports and this module selects the escalation level; the program that runs the
 //! agent carries it out. The nudge is sent at half the threshold, once until there is progress. At
-//! the threshold the next model step must be text, so every call is rejected; from the third
+//! the threshold the next model response must be text, so every call is rejected; from the third
 //! rejection on, the turn is stopped as well if the agent supports it. [`OnStall`] limits the
 //! escalation. A text answer ends the turn, and the next turn starts with a new
 //! [`EscalationState`].
@@ -90,7 +90,7 @@ pub struct LoopControl {
     pub on_text_loop: OnTextLoop,
 }
 
-/// Why the next model step must be text.
+/// Why the next model response must be text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextOnlyReason {
     /// The turn is stalled.
@@ -133,7 +133,7 @@ pub struct EscalationState {
     pub steps: u32,
     /// Consecutive idle steps.
     pub idle_steps: u32,
-    /// Why the next model step must be text, if it must.
+    /// Why the next model response must be text, if it must.
     pub text_only: Option<TextOnlyReason>,
     /// Whether the agent was nudged since the last progress.
     pub nudged: bool,
@@ -241,7 +241,7 @@ impl LoopControl {
         }
     }
 
-    /// Whether the next model step must be text.
+    /// Whether the next model response must be text.
     pub fn is_text_only(&self, state: &EscalationState) -> bool {
         state.text_only.is_some() && self.on_stall == OnStall::TextOnly
     }
@@ -253,7 +253,7 @@ pub fn nudge(state: &EscalationState, external: ExternalChange) -> String {
     format!("In the last {steps} responses, {}.", no_progress(external))
 }
 
-/// The reminder to the agent that the next step must be text.
+/// The reminder to the agent that the next response must be text.
 pub fn reminder(
     state: &EscalationState,
     external: ExternalChange,

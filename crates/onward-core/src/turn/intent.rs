@@ -325,7 +325,7 @@ pub(super) fn command_intent(command: &SimpleCommand) -> Intent {
     }
 }
 
-/// The purpose of a command, guessed from its arguments if its name does not tell.
+/// The purpose of a command, guessed from its arguments if its name is ambiguous.
 fn likely_intent(command: &SimpleCommand) -> Intent {
     let intent = command_intent(command);
     if intent != Intent::Other {

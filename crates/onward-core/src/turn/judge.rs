@@ -124,7 +124,7 @@ pub(crate) fn judge(
 struct Output {
     /// The same call was made before.
     repeated: bool,
-    /// It says that something is right.
+    /// The output is affirmative, such as `ok`.
     affirms: bool,
     /// The question is about something that no earlier command line of this turn mentions.
     asks_more: bool,
@@ -381,7 +381,7 @@ fn score(
     if output.repeated {
         return Score::Idle(reason);
     }
-    // The same recipient again: a message needs something to say.
+    // A message to the same recipient counts only if it contains new words.
     match output
         .words_added
         .filter(|_| output.novelty.chars.is_none())

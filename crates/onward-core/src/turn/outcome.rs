@@ -27,7 +27,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the call did not get what it asked for.
+    /// Whether the call failed, was refused or found nothing.
     pub(crate) fn is_negative(self) -> bool {
         matches!(self, Outcome::Nothing | Outcome::Refused | Outcome::Failed)
     }
@@ -248,7 +248,7 @@ pub(crate) fn cause(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a short text says that something is right.
+/// Whether a short text is affirmative, such as `ok` or `passed`.
 pub(crate) fn affirms(text: &str) -> bool {
     let has = |list: &[&str]| {
         let words = words(text);
@@ -324,7 +324,7 @@ pub(crate) fn split_words(text: &str) -> impl Iterator<Item = String> {
     words.filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
-/// The outcome that the words of a text tell. The words of the input tell nothing.
+/// The negative outcome that the words of a text indicate. Words of the input are ignored.
 fn negative(words: &[String], call: &Call<'_>) -> Option<Outcome> {
     let from_input =
         |phrase: &str| input_texts(call.input).any(|text| text.to_lowercase().contains(phrase));

@@ -82,12 +82,12 @@ impl TurnJudge {
         }
     }
 
-    /// Whether the next model step must be text.
+    /// Whether the next model response must be text.
     pub fn is_text_only(&self) -> bool {
         self.control.is_text_only(&self.escalation)
     }
 
-    /// The reminder to the agent that the next step must be text.
+    /// The reminder to the agent that the next response must be text.
     pub fn reminder(&self) -> String {
         let evidence = self.detector.state().evidence;
         escalation::reminder(&self.escalation, ExternalChange::Unknown, &evidence)

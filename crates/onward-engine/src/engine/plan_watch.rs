@@ -2,8 +2,9 @@
 //!
 //! One listener per engine receives the store's change notifications. After a change of a watched
 //! plan it reads the plan's state once, however many callers wait: a changed status or number of
-//! pending reviews wakes all of them, a ready step wakes one. A caller that was woken and claims no step wakes the next one, and
-//! a claim is a change itself, so every ready step finds a caller that can take it.
+//! pending reviews wakes all of them, a ready step wakes one. A caller that was woken and claims no
+//! step wakes the next one, and a claim is a change itself, so every ready step is offered to a
+//! caller that can claim it.
 //!
 //! Another process on the same SQLite file sends no notifications: the listener compares the
 //! database version once per second, also once for all callers. It stops with the last watch.

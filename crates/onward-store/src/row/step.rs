@@ -510,7 +510,7 @@ fn note(cells: &mut Cells, started_at: Option<Timestamp>) -> Result<Option<StepN
     let text = cells.maybe_string("last_note")?;
     let percent = cells.maybe_real("last_percent")?;
     let at = cells.maybe_at("noted_at")?;
-    // The note of an earlier attempt says nothing about this one.
+    // A note of an earlier attempt does not apply to this one.
     let at = at.filter(|at| started_at.is_some_and(|started_at| *at >= started_at));
     Ok(at.map(|at| StepNote { text, percent, at }))
 }

@@ -69,7 +69,7 @@ pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> String {
     }
 }
 
-/// Whether the last thing that happened to a call was a request for approval.
+/// Whether the last event of a call was a request for approval.
 fn died_before_approval(record: &CallRecord) -> bool {
     let asked = record.asked_at;
     asked.is_some_and(|asked| record.started_at.is_none_or(|started| started <= asked))

@@ -144,7 +144,7 @@ fn every_field_has_its_limits() {
     }
 }
 
-/// A bare object says nothing about its fields, so only free-form data may be one.
+/// A bare object does not describe its fields, so only free-form data may be one.
 #[test]
 fn only_free_form_data_has_no_properties() {
     let bare: BTreeSet<String> = all_fields()

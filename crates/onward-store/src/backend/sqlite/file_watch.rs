@@ -52,7 +52,7 @@ impl Handle {
         Ok(Self { id, file })
     }
 
-    /// Whether the header says that the file is in rollback mode.
+    /// Whether the file is in rollback mode, according to its header.
     fn in_rollback_mode(&self) -> bool {
         self.journal_version() == Some([1, 1])
     }

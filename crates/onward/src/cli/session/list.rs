@@ -62,7 +62,7 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
     Ok(Exit::Done)
 }
 
-/// The beginning of the last prompt; a session without loop control says so.
+/// The beginning of the last prompt, marked if loop control is off.
 fn prompt(line: &SessionLine) -> Cell {
     let prompt = line.session.prompt.as_deref().unwrap_or_default();
     if line.session.switched_off {
