@@ -225,7 +225,7 @@ fn held_claims(claims: &[HeldClaim]) -> Option<String> {
     if claims.is_empty() {
         return None;
     }
-    let mut text = "This session still holds claimed steps of Onward plans:".to_owned();
+    let mut text = "This session still has claimed steps of Onward plans:".to_owned();
     for claim in claims {
         let title = claim.title.as_deref().map(format::quoted_name);
         text.push_str(&format!(

@@ -1,7 +1,7 @@
 //! `/api/v1/events` and `/live`: change events of the caller's tenant (server-sent events).
 //!
 //! The first event is `ready`; changes after it are reported. `plan_changed` names a plan,
-//! `session_changed` a session with a changed turn, step or call. The client fetches the new state
+//! `session_changed` a session with a changed turn, response or call. The client fetches the new state
 //! itself. A client that reads too slowly gets `missed` and should reload everything, and so does
 //! every client after the server lost its connection to a PostgreSQL database. Events can be
 //! duplicated or merged. Comments keep the connection open.

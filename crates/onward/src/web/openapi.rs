@@ -130,7 +130,7 @@ fn events() -> Value {
         "summary": "Stream change events",
         "description": "Server-sent events. The first event is `ready`. Then `plan_changed` with `{\"planId\"}` \
             for every changed plan of the tenant, `session_changed` with `{\"sessionId\"}` \
-            for every session with a changed turn, step or call, and `missed` if \
+            for every session with a changed turn, response or call, and `missed` if \
             events were lost and the client must reload all data.",
         "responses": {
             "200": {

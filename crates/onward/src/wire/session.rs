@@ -70,7 +70,7 @@ pub(crate) struct Session {
 struct Subagent {
     /// Id of the subagent
     subagent: String,
-    /// `stale`: silent, without an end
+    /// `stale`: no recent event and no end
     status: &'static str,
     /// Start of that status; of a stale subagent, its last event
     since: String,

@@ -82,7 +82,7 @@ fn the_command_line_names_the_stale_subagent() {
     let status = harness.run(&["status"], b"").stdout;
     // Without the age of the state, which depends on the duration of the test.
     let (before, _) = status.split_once(" stale ").expect("a row of the session");
-    let start = before.find("  1 of ").expect("the number of subagents");
+    let start = before.find("  1/2 ").expect("the number of subagents");
     let text = format!("{subagents}\n\n{} stale\n", before[start..].trim_start());
     golden::assert_matches(golden_path("subagents"), &text);
 }

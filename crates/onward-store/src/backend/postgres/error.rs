@@ -17,7 +17,7 @@ const OUTDATED: &str = "ONW02";
 
 const TOO_MANY_CONNECTIONS: &str =
     "raise `max_connections` on the server, or lower `ONWARD_DATABASE_CONNECTIONS` here";
-const AGAIN: &str = "retry the call; nothing acknowledged is lost";
+const AGAIN: &str = "retry the call; no acknowledged change is lost";
 const UP: &str =
     "check that the PostgreSQL server is running, and that its host and port are correct";
 
@@ -211,7 +211,7 @@ fn reported(db_error: &DbError, what: &str) -> Error {
 /// Hint for a transient error; `None` for a permanent one.
 fn hint(code: &str) -> Option<&'static str> {
     let hint = match code {
-        "53100" => "free disk space on the server; nothing acknowledged is lost",
+        "53100" => "free disk space on the server; no acknowledged change is lost",
         "53200" => "the server is out of memory; retry the call later",
         "53300" => TOO_MANY_CONNECTIONS,
         "55P03" | "57014" => {

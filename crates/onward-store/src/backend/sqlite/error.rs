@@ -81,9 +81,9 @@ const LOCKED: &str = "another program has locked the file; retry the call";
 fn known(code: ErrorCode, message: &str) -> Option<Error> {
     let hint = match code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => LOCKED,
-        ErrorCode::DiskFull => "free disk space; nothing acknowledged is lost",
+        ErrorCode::DiskFull => "free disk space; no acknowledged change is lost",
         ErrorCode::SystemIoFailure => {
-            "check the disk and its free space; nothing acknowledged is lost"
+            "check the disk and its free space; no acknowledged change is lost"
         }
         ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly => {
             "check that the file and its directory are writable"

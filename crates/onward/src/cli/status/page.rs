@@ -292,7 +292,7 @@ fn stale_subagents(line: &SessionLine, now: Timestamp) -> String {
     let subagents = session::subagents(line, now);
     let stale = subagents.iter();
     let stale = stale.filter(|one| one.status == SubagentStatus::Stale);
-    format!("{} of {} agents stale", stale.count(), subagents.len())
+    format!("{}/{} subagents stale", stale.count(), subagents.len())
 }
 
 impl Widths {

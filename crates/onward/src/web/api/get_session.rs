@@ -1,4 +1,4 @@
-//! `get_session`: a session with its turns, steps and tool calls.
+//! `get_session`: a session with its turns, model responses and tool calls.
 
 use onward_engine::Caller;
 use schemars::JsonSchema;
@@ -28,7 +28,7 @@ impl Spec for GetSession {
 
     const NAME: &'static str = "get_session";
     const TITLE: &'static str = "Get a session";
-    const DESCRIPTION: &'static str = "A session with its turns, steps and tool calls.";
+    const DESCRIPTION: &'static str = "A session with its turns, model responses and tool calls.";
     const HINTS: Hints = Hints::READ_ONLY;
     const IN_CORE: bool = false;
 

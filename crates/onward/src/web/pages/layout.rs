@@ -144,7 +144,7 @@ pub(super) fn flash(outcome: &str) -> Option<&'static str> {
         "created" => "The plan was created. Copy the prompt and send it to an agent.",
         "moved" => "The step was moved.",
         "approve" => "Approved. The summary is the result of the step, and the plan continues.",
-        "reject" => "Rejected. The step and its plan failed; no agent works on it any more.",
+        "reject" => "Rejected. The step and the plan have failed.",
         "modify" => {
             "Changes requested. The agent gets your feedback with the next step that it requests."
         }

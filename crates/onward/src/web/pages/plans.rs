@@ -338,13 +338,13 @@ fn outcome(visit: &Visit) -> Option<String> {
         "many_released" => {
             let steps = format::count(count, "step is", "steps are");
             format!(
-                "{steps} back in the queue. Start an agent on plans without one: copy the prompt on their page."
+                "{steps} back in the queue. For plans without an agent, copy the prompt on their page and send it to one."
             )
         }
         "many_cancelled" => {
             let plans = format::count(count, "plan was", "plans were");
             format!(
-                "{plans} cancelled. Agents get none of their steps any more; results so far are kept."
+                "{plans} cancelled. Their steps can no longer be claimed; existing results are kept."
             )
         }
         "none_selected" => "No plan was selected.".to_owned(),

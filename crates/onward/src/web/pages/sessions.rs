@@ -228,7 +228,7 @@ fn verdict(view: &SessionView, status: SessionStatus, now: Timestamp) -> Option<
     let responses = responses.unwrap_or_default();
     match status {
         SessionStatus::Looping => Some(format!(
-            "{responses}. Onward sent a note to the agent; see below."
+            "{responses}. Onward sent the agent a nudge; see below."
         )),
         SessionStatus::ToolsClosed => Some(format!(
             "{responses}. Onward rejects tool calls until the agent answers in text."
@@ -253,8 +253,8 @@ fn verdict(view: &SessionView, status: SessionStatus, now: Timestamp) -> Option<
                 .iter()
                 .filter(|subagent| subagent.status == SubagentStatus::Stale);
             Some(format!(
-                "{} of {} stale: silent, without an end. Ask the agent to continue without it, or \
-                 interrupt it in its own window.",
+                "{} of {} stale: no recent event, and no end reported. Ask the agent to continue \
+                 without it, or interrupt it in its own window.",
                 stale.count(),
                 format::count(subagents.len() as u64, "subagent is", "subagents are"),
             ))

@@ -36,13 +36,13 @@ pub(in crate::web::pages) fn message(
         "released" if orders.is_empty() => "No step was stuck; nothing was released.".to_owned(),
         "released" => {
             let next = if matches!(status.attention.word, Word::Working | Word::NeedsYou) {
-                format!("The agent that works on this plan can take {them}.")
+                format!("The agent that works on this plan can claim {them}.")
             } else {
-                "No agent is working on this plan; copy the prompt.".to_owned()
+                "No agent is working on this plan: copy the prompt for an agent.".to_owned()
             };
             format!(
                 "{subject} back in the queue. {next} A result of the previous agent is accepted \
-                 until another agent takes {them}."
+                 until another agent claims {them}."
             )
         }
         "step_failed" => {
@@ -60,8 +60,8 @@ pub(in crate::web::pages) fn message(
                  is kept."
             )
         }
-        "forked" => "This plan is a fork: it has the results of the completed steps, and the rest \
-            is left to do."
+        "forked" => "This plan is a fork: it has the results of the completed steps, and all \
+            other steps are queued."
             .to_owned(),
         "snoozed" => {
             let limit = status.stalled.iter().map(|stalled| stalled.threshold).min();
@@ -84,8 +84,8 @@ pub(in crate::web::pages) fn message(
             }
         }
         "cancelled" => format!(
-            "The plan was cancelled. Agents get none of its {} any more; results so far are kept.",
-            format::count(status.sheet.head.counts.pending, "step", "steps")
+            "The plan was cancelled. Its {} can no longer be claimed; existing results are kept.",
+            format::count(status.sheet.head.counts.pending, "queued step", "queued steps")
         ),
         _ => return None,
     })
