@@ -14,20 +14,20 @@
 //!     DEFAULT_STALL_THRESHOLD, StepStatus, StepTimestamp, Timestamp, detect_stalled_steps,
 //! };
 //!
-//! let row = |id: u64, started: &str, progress: Option<&str>| StepTimestamp {
+//! let step = |id: u64, started: &str, progress: Option<&str>| StepTimestamp {
 //!     id,
 //!     status: StepStatus::InProgress,
 //!     started_at: started.parse().ok(),
 //!     updated_at: started.parse().unwrap(),
 //!     last_progress_at: progress.and_then(|at| at.parse().ok()),
 //! };
-//! let rows = [
-//!     row(41, "2026-07-28T09:00:00Z", None),
-//!     row(42, "2026-07-28T09:00:00Z", Some("2026-07-28T09:29:00Z")),
+//! let steps = [
+//!     step(41, "2026-07-28T09:00:00Z", None),
+//!     step(42, "2026-07-28T09:00:00Z", Some("2026-07-28T09:29:00Z")),
 //! ];
 //! let now: Timestamp = "2026-07-28T09:45:00Z".parse()?;
 //!
-//! assert_eq!(detect_stalled_steps(&rows, now, DEFAULT_STALL_THRESHOLD), [41]);
+//! assert_eq!(detect_stalled_steps(&steps, now, DEFAULT_STALL_THRESHOLD), [41]);
 //! # Ok::<(), onward_core::time::InvalidTimestamp>(())
 //! ```
 //!

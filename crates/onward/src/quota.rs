@@ -1,7 +1,7 @@
 //! The quota of stored bytes per tenant (`limits.tenant_stored_mib`), off by default.
 //!
 //! Stored bytes are measured at most once a minute, because counting reads the sizes of all texts.
-//! A tenant can exceed its quota by what it stores within that minute.
+//! A tenant can exceed its quota by the bytes that it stores within that minute.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -94,7 +94,7 @@ struct Site {
     settings: pages::settings::ConfigView,
     /// Sends test notifications, if a webhook is configured.
     webhook_test: Option<WebhookTest>,
-    /// Cached numbers of plans by what they need.
+    /// Cached numbers of plans by state.
     attention_counts: pages::cached::Cached<Vec<AttentionCount>>,
     /// Cached numbers of events per hour.
     hour_counts: pages::cached::Cached<Vec<HourCount>>,

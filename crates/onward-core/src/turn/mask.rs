@@ -41,8 +41,8 @@ const TEMPORARY: [&str; 4] = ["/tmp/", "/var/tmp/", "/var/folders/", "/private/"
 pub(crate) enum Extent {
     /// Everything that can vary between two outputs of the same call.
     Variable,
-    /// Times and durations only: what is the same for two different calls. An address or a
-    /// measurement may be the answer to the question.
+    /// Times and durations only, for the outputs of two different calls: an address or a
+    /// measurement may be the answer to a question.
     Times,
 }
 

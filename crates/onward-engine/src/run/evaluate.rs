@@ -14,7 +14,7 @@ use crate::error::Error;
 pub(super) struct Evaluation {
     pub(super) head: PlanHead,
     pub(super) steps: Vec<Step>,
-    /// The one of `steps` that no other step depends on, if known.
+    /// The step of `steps` that no other step depends on, if known.
     pub(super) independent: Option<StepId>,
     /// The calling session, as reported or inferred from the claim.
     pub(super) session: Option<SessionId>,

@@ -1,4 +1,4 @@
-//! Plans, steps and reviews by what a user types: a unique id prefix, the words of a plan's name,
+//! Finds plans, steps and reviews from the user's input: a unique id prefix, the words of a plan's name,
 //! `PLAN/ORDER`, or the id of a review.
 
 use onward_core::{Code, PlanId, StepId};

@@ -34,7 +34,7 @@ pub(crate) const fn step_label(status: StepStatus) -> &'static str {
     }
 }
 
-/// The symbol and the colour of what a plan needs.
+/// The symbol and the colour of a plan's state.
 pub(crate) const fn word_mark(word: Word) -> (char, Tone) {
     match word {
         Word::Stuck | Word::Blocked => ('▲', Tone::Alert),

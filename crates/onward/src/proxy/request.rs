@@ -210,7 +210,7 @@ pub(super) fn parse_user_text(text: &str) -> Row {
     }
 }
 
-/// The user's message beside results of calls, without what agents add there.
+/// The user's text in a message with tool results, without the texts that agents add.
 pub(super) fn prompt_beside_results(text: &str) -> Option<String> {
     const INTERRUPTION: &str = "[Request interrupted by user";
     let text = without_reminders(text);

@@ -1,8 +1,8 @@
 //! TLS to a server: rustls, with the certificate authorities of the system or the one in the
 //! address.
 //!
-//! The certificate and its host name are always verified: `sslmode=require` means what
-//! `verify-full` means in `libpq`. A server that cannot be verified can be used only without TLS,
+//! The certificate and its host name are always verified: `sslmode=require` is equivalent
+//! to `verify-full` of `libpq`. A server that cannot be verified can be used only without TLS,
 //! which makes the missing protection explicit.
 
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The codec of OpenAI Chat Completions and compatible APIs: `/v1/chat/completions`.
 //!
-//! Each tool result is a row, so a text is appended as a user row after the results. Servers of
-//! open models may ignore `tool_choice`, and their templates may require alternating roles: without
-//! tools, consecutive user rows are merged.
+//! Each tool result is a separate message, so a text is appended as a user message after the
+//! results. Servers of open models may ignore `tool_choice`, and their templates may require
+//! alternating roles: without tools, consecutive user messages are merged.
 
 use onward_core::transcript::json;
 use serde_json::{Map, Value, json};
@@ -229,7 +229,7 @@ fn parse_result(row: &Value, key: &str) -> ToolResult {
     }
 }
 
-/// Converts the calls or the result of a row to text.
+/// Converts the calls or the result of a message to text.
 fn row_as_text(mut row: Value) -> Value {
     let role = string_field(&row, "role");
     if role == "tool" || role == "function" {
@@ -255,7 +255,7 @@ fn row_as_text(mut row: Value) -> Value {
     row
 }
 
-/// Adds a row, or appends a user row to a preceding user row.
+/// Adds a message, or appends a user message to a preceding one.
 fn push_merged(rows: &mut Vec<Value>, row: Value) {
     if let Some(last) = rows.last_mut()
         && last["role"] == "user"

@@ -1,5 +1,5 @@
-//! `/plans/{id}`: what the plan needs with its actions, the steps as rail, table or graph, one step
-//! in detail, the activity in sentences, the files, and the settings. Long lists are paginated.
+//! `/plans/{id}`: the state of the plan with its actions, the steps as rail, table or graph, one
+//! step in detail, the activity in sentences, the files, and the settings. Long lists are paginated.
 
 pub(crate) mod app;
 mod branches;

@@ -1,5 +1,5 @@
-//! `/plans`: all plans, with filters by what they need, by owner, agent, directory and words
-//! (`plans/selection.rs`), an order, pagination, and actions on selected plans. Without plans: how
+//! `/plans`: all plans, with filters by state, owner, agent, directory and words
+//! (`plans/selection.rs`), sorting, pagination, and actions on selected plans. Without plans: how
 //! to connect an agent.
 
 mod selection;
@@ -171,7 +171,7 @@ fn page_at<T>(visit: &Visit, all: &[T], row: impl Fn(&T) -> Row) -> Page {
     }
 }
 
-/// The query for plans of all states, or ended ones, the most recent action first.
+/// The query for plans of all states, or ended ones, most recent activity first.
 fn plan_query(selection: &Selection, limit: u32, after: Option<PlanCursor>) -> PlanQuery {
     PlanQuery {
         limit,
@@ -191,7 +191,7 @@ fn is_listed(selection: &Selection, listed: &Listed) -> bool {
     word.is_none_or(|word| listed.attention.word == word) && selection.matches(&listed.sheet.owner)
 }
 
-/// Plans of all states, or ended ones, the most recent action first.
+/// Plans of all states, or ended ones, most recent activity first.
 async fn listed_rows(
     visit: &Visit,
     selection: &Selection,
