@@ -13,7 +13,7 @@ use crate::wire::created::CreatedPlan;
 /// Create a plan from an existing one, from one of its steps on
 ///
 /// The new plan takes over the results of the completed steps before that step. All other steps are
-/// queued. The existing plan does not change.
+/// pending. The existing plan does not change.
 #[derive(Args)]
 pub(crate) struct Fork {
     /// First step to do again: PLAN/ORDER (such as `5fa2/6`) or a step id
@@ -45,7 +45,7 @@ pub(super) async fn run(args: &Fork, cx: &Context) -> Result {
     };
     let id = database.short_plan(forked.created.plan).await?;
     cx.output.note(&format!(
-        "plan {id} takes over {}; {} queued",
+        "plan {id} takes over {}; {} pending",
         count(taken, "result", "results"),
         count(all.saturating_sub(taken), "step is", "steps are")
     ));

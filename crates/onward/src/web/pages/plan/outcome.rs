@@ -85,7 +85,11 @@ pub(in crate::web::pages) fn message(
         }
         "cancelled" => format!(
             "The plan was cancelled. Its {} can no longer be claimed; existing results are kept.",
-            format::count(status.sheet.head.counts.pending, "queued step", "queued steps")
+            format::count(
+                status.sheet.head.counts.pending,
+                "queued step",
+                "queued steps"
+            )
         ),
         _ => return None,
     })
