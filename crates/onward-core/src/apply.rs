@@ -244,6 +244,7 @@ impl Plan {
             Change::InstructionsUpdated { step, .. } | Change::StepRenamed { step, .. } => {
                 self.change_step(*step, event, at)
             }
+            Change::StepUpdated { step } => self.update_step(step, event, at),
             Change::StepFailed { step } | Change::StepRequeued { step } => self
                 .step(*step)
                 .map(|_| ())

@@ -16,10 +16,11 @@ use crate::event::{Decision, ProgressSource};
 use crate::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId, StepId,
 };
+use crate::json::Json;
 use crate::plan::Origin;
 use crate::policy::OnStall;
 use crate::skill::SkillStatus;
-use crate::step::{Gates, ReviewScope, StepResult, StepType};
+use crate::step::{Gates, ReviewBy, ReviewScope, StepResult, StepType};
 
 /// The specification of a new step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -329,6 +330,13 @@ pub enum Modification {
         /// The new instructions.
         instructions: String,
     },
+    /// Change the definition of a pending step.
+    UpdateStep {
+        /// The step.
+        step: StepId,
+        /// The new values.
+        update: StepUpdate,
+    },
     /// Fail a step.
     FailStep {
         /// The step.
@@ -357,6 +365,27 @@ pub enum Modification {
         /// New ids for the successors. Unused ids are ignored.
         ids: Vec<StepId>,
     },
+}
+
+/// New values for the definition of a step. Omitted values stay.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StepUpdate {
+    /// The kind of work.
+    pub step_type: Option<StepType>,
+    /// The title. An empty text removes it.
+    pub title: Option<String>,
+    /// The instructions.
+    pub instructions: Option<String>,
+    /// All steps that must be terminal before this one can be claimed.
+    pub depends_on: Option<Vec<StepRef>>,
+    /// The stall threshold. `Some(None)` removes it, here and below.
+    pub stall_threshold: Option<Option<Duration>>,
+    /// The JSON Schema of the result's data.
+    pub result_schema: Option<Option<Json>>,
+    /// The acceptance criteria. An empty list removes them.
+    pub acceptance_criteria: Option<Vec<String>>,
+    /// Who reviews the result.
+    pub review_by: Option<Option<ReviewBy>>,
 }
 
 /// Handle the stalls of a plan. Sent by the sweep or by a handler that detects a stall.

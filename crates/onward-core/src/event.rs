@@ -217,6 +217,11 @@ pub enum Change {
         /// The new instructions.
         instructions: String,
     },
+    /// The definition of a pending step was changed.
+    StepUpdated {
+        /// The new definition.
+        step: Arc<NewStep>,
+    },
     /// A caller failed a step. A separate event changes the step.
     StepFailed {
         /// The step.
@@ -255,6 +260,7 @@ impl Change {
             Change::StepsReordered { .. } => "reorder_steps",
             Change::InstructionsUpdated { .. } => "update_step_instructions",
             Change::StepRenamed { .. } => "rename_step",
+            Change::StepUpdated { .. } => "update_step",
             Change::StepFailed { .. } => "fail_step",
             Change::StepRequeued { .. } => "requeue_step",
             Change::BranchAdded { .. } => "add_branch",
@@ -497,6 +503,7 @@ impl Event {
                 | Change::StepFailed { step }
                 | Change::StepRequeued { step }
                 | Change::StepRedone { step, .. } => Some(*step),
+                Change::StepUpdated { step } => Some(step.id),
                 Change::BranchAdded { branch } => Some(branch.after),
                 Change::Created(_) | Change::StepsAdded { .. } | Change::StepsReordered { .. } => {
                     None

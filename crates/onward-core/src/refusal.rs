@@ -188,6 +188,8 @@ pub enum Refusal {
     IllegalStepTransition(IllegalStepTransition),
     /// Progress was reported for a step that is not in progress.
     StepNotInProgress(StepStatus),
+    /// The definition of a step can be changed only while the step is pending.
+    StepNotPending(StepStatus),
     /// A branch was added to a terminal step.
     StepIsTerminal(StepStatus),
     /// The plan's status does not allow the transition.
@@ -252,6 +254,7 @@ impl Refusal {
             Refusal::StepNotFound(_) => Code::StepNotFound,
             Refusal::IllegalStepTransition(_)
             | Refusal::StepNotInProgress(_)
+            | Refusal::StepNotPending(_)
             | Refusal::StepIsTerminal(_)
             | Refusal::IllegalPlanTransition(_)
             | Refusal::IllegalSkillTransition(_)
@@ -293,6 +296,9 @@ impl Refusal {
                 "see {get_plan_status}"
             }
             Refusal::StepNotInProgress(_) => "claim a step with {get_next_step}",
+            Refusal::StepNotPending(_) => {
+                "change only pending steps; `instructions` alone can be changed in any status"
+            }
             Refusal::IllegalPlanTransition(IllegalPlanTransition { from, .. }) => match from {
                 PlanStatus::Stalled => {
                     "resume the plan with {get_next_step} or {report_step_progress}"
@@ -406,6 +412,9 @@ impl fmt::Display for Refusal {
             Refusal::IllegalStepTransition(illegal) => fmt::Display::fmt(illegal, f),
             Refusal::StepNotInProgress(status) => {
                 write!(f, "cannot report progress: the step is `{status}`")
+            }
+            Refusal::StepNotPending(status) => {
+                write!(f, "cannot change the step: it is `{status}`")
             }
             Refusal::StepIsTerminal(status) => {
                 write!(f, "cannot add a branch: the step is `{status}`")

@@ -30,8 +30,8 @@ pub struct StepAfter {
     pub step: Step,
     /// The last time at which the step is not yet stalled, if it is in progress.
     pub stalls_at: Option<Timestamp>,
-    /// Whether its instructions changed.
-    pub rewritten: bool,
+    /// Whether its definition changed.
+    pub redefined: bool,
     /// Whether it was only claimed or completed: before and after, it has no progress report, stall
     /// mark, undelivered feedback, review, skip, failure or evidence, and it was not requeued.
     pub advanced: bool,
@@ -78,7 +78,7 @@ impl Transition {
             }
             changed.push(StepAfter {
                 stalls_at: step.stalls_at(head.stall_threshold),
-                rewritten: change == StepChange::Instructions,
+                redefined: change == StepChange::Definition,
                 advanced: was_plain && is_plain(&step) && step.superseded.len() == requeued,
                 step,
             });

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use onward_core::command::{
-    ActionSpec, BranchSpec, CreatePlan, ForkPlan, Modification, ReportSkill, StepSpec,
+    ActionSpec, BranchSpec, CreatePlan, ForkPlan, Modification, ReportSkill, StepSpec, StepUpdate,
 };
 use onward_core::id::SessionId;
 use onward_core::refusal::Issue;
@@ -69,6 +69,7 @@ pub(crate) fn modification(modification: &mut Modification) {
             text(title);
             text(instructions);
         }
+        Modification::UpdateStep { update, .. } => step_update(update),
         Modification::FailStep { reason, .. } => optional_text(reason),
         Modification::RedoStep { reason, .. } => text(reason),
         Modification::AddBranch { branch: added } => branch(added),
@@ -86,6 +87,17 @@ fn step(spec: &mut StepSpec) {
         gates.acceptance_criteria.iter_mut().for_each(text);
         gates.result_schema.iter_mut().for_each(json);
     }
+}
+
+fn step_update(update: &mut StepUpdate) {
+    optional_text(&mut update.title);
+    optional_text(&mut update.instructions);
+    update
+        .acceptance_criteria
+        .iter_mut()
+        .flatten()
+        .for_each(text);
+    update.result_schema.iter_mut().flatten().for_each(json);
 }
 
 fn branch(spec: &mut BranchSpec) {

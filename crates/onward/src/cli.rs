@@ -111,7 +111,7 @@ enum Command {
     /// Create, list, inspect and change plans
     #[command(subcommand)]
     Plan(plan::Command),
-    /// Show, release and fail single steps
+    /// Show, edit, release and fail single steps
     #[command(subcommand)]
     Step(step::Command),
     /// List, read and decide the reviews that agents requested

@@ -144,6 +144,7 @@ fn refusal_hint(refusal: &Refusal) -> &'static str {
         | Refusal::InvalidDependency(_)
         | Refusal::InvalidStepReference { .. }
         | Refusal::StepNotInProgress(_)
+        | Refusal::StepNotPending(_)
         | Refusal::StepIsTerminal(_)
         | Refusal::IllegalSkillTransition(_)
         | Refusal::NotReviewer(_)

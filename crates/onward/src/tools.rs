@@ -19,7 +19,7 @@ mod input;
 mod list_active_plans;
 mod list_plan_steps;
 mod log_skill_execution;
-mod modify_plan;
+pub(crate) mod modify_plan;
 pub(crate) mod params;
 mod ping;
 pub(crate) mod raw;

@@ -67,6 +67,25 @@ impl Plan {
         Ok(())
     }
 
+    /// Replaces the definition of a pending step.
+    pub(super) fn update_step(
+        &mut self,
+        spec: &NewStep,
+        event: &Event,
+        at: Timestamp,
+    ) -> Result<(), ApplyErrorKind> {
+        let is_known = |id: &StepId| *id != spec.id && self.step(*id).is_some();
+        if !spec.depends_on.iter().all(is_known) {
+            return Err(ApplyErrorKind::InvalidStepList);
+        }
+        let had = self.step(spec.id).map(|step| step.spec.depends_on.clone());
+        self.change_step(spec.id, event, at)?;
+        if had.as_ref() != Some(&spec.depends_on) {
+            self.index = Index::new(&self.steps, &self.branches);
+        }
+        Ok(())
+    }
+
     /// Supersedes terminal steps. Each successor is inserted directly after its step. Pending steps
     /// and branches that refer to a superseded step then refer to its successor; a branch that stays
     /// after a superseded step is history and does not change.

@@ -17,7 +17,7 @@ use crate::schema::SchemaValidator;
 use crate::step::{Evidence, Gates, StepResult};
 
 impl Check {
-    /// The gates of a new step.
+    /// The gates of a step at this path; empty for the root.
     pub(super) fn gates(&mut self, path: &str, gates: &Gates) {
         let criteria = &gates.acceptance_criteria;
         if criteria.len() > MAX_CRITERIA {
@@ -25,10 +25,10 @@ impl Check {
                 "has {} criteria, at most {MAX_CRITERIA} are allowed",
                 criteria.len()
             );
-            self.issue(format!("{path}.acceptanceCriteria"), message);
+            self.issue(field(path, "acceptanceCriteria"), message);
         }
         for (index, criterion) in criteria.iter().enumerate() {
-            let path = format!("{path}.acceptanceCriteria[{index}]");
+            let path = format!("{}[{index}]", field(path, "acceptanceCriteria"));
             self.text(&path, criterion, MAX_CRITERION);
             let is_same = |other: &String| other.trim() == criterion.trim();
             if criteria.iter().take(index).any(is_same) {
@@ -36,7 +36,7 @@ impl Check {
             }
         }
         if let Some(schema) = &gates.result_schema {
-            self.result_schema(&format!("{path}.resultSchema"), schema);
+            self.result_schema(&field(path, "resultSchema"), schema);
         }
     }
 
@@ -118,6 +118,11 @@ impl Check {
             self.issue(field_path("result", &issue.path), issue.message);
         }
     }
+}
+
+fn field(path: &str, name: &str) -> String {
+    let separator = if path.is_empty() { "" } else { "." };
+    format!("{path}{separator}{name}")
 }
 
 fn compile(schema: &Json) -> Result<SchemaValidator, String> {

@@ -18,6 +18,7 @@ mod rename_step;
 mod reorder_steps;
 mod requeue_step;
 mod update_instructions;
+mod update_step;
 
 use super::check::Check;
 use super::claim;
@@ -55,6 +56,11 @@ pub fn needs(modification: &Modification, plan: &PlanHead) -> Needs {
         | Modification::FailStep { step, .. }
         | Modification::RequeueStep { step } => Needs {
             step: Some(*step),
+            ..Needs::default()
+        },
+        Modification::UpdateStep { step, update } => Needs {
+            step: Some(*step),
+            outline: update.depends_on.is_some(),
             ..Needs::default()
         },
         Modification::RedoStep { step, ids, .. } => Needs {
@@ -114,6 +120,7 @@ pub fn decide(facts: &Facts, command: &ModifyPlan, now: Timestamp) -> Result<Vec
             title,
             instructions,
         } => rename_step::decide(facts, *step, title, instructions)?,
+        Modification::UpdateStep { step, update } => update_step::decide(facts, *step, update)?,
         Modification::FailStep { step, reason } => {
             fail_step::decide(facts, *step, reason.as_deref())?
         }

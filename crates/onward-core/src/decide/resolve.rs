@@ -156,7 +156,7 @@ pub(super) fn steps(
 
 /// A dependency cycle, if there is one: the indexes along it, starting and ending with the lowest.
 /// Iterative, because a chain may have 10,000 steps.
-fn cycle(waits_for: &[Vec<usize>]) -> Option<Vec<usize>> {
+pub(super) fn cycle(waits_for: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut waiting: Vec<usize> = waits_for.iter().map(Vec::len).collect();
     let mut dependents = vec![Vec::new(); waits_for.len()];
     for (index, needed) in waits_for.iter().enumerate() {

@@ -132,6 +132,7 @@ impl PlanHead {
             | Change::StepsReordered { .. }
             | Change::InstructionsUpdated { .. }
             | Change::StepRenamed { .. }
+            | Change::StepUpdated { .. }
             | Change::StepFailed { .. }
             | Change::StepRequeued { .. }
             | Change::BranchAdded { .. } => {}

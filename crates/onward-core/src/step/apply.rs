@@ -4,8 +4,8 @@
 //! step, or about no step, changes nothing.
 
 use super::{
-    Claim, FEEDBACK, FailReason, IllegalStepTransition, Review, Step, StepCause, StepState,
-    StepStatus, Undelivered, Work,
+    Claim, FEEDBACK, FailReason, IllegalStepTransition, NewStep, Review, Step, StepCause,
+    StepState, StepStatus, Undelivered, Work,
 };
 use crate::event::{Change, Decision, Event, ProgressSource, ReviewAction, Successor};
 use crate::id::{ArtifactId, ReviewId, StepId};
@@ -44,8 +44,8 @@ pub enum StepChange {
     None,
     /// The state.
     State,
-    /// The title or the instructions, and possibly the state.
-    Instructions,
+    /// The definition, and possibly the state.
+    Definition,
 }
 
 impl FailReason {
@@ -165,7 +165,7 @@ impl Step {
                 if let StepState::InProgress(work) = &mut self.state {
                     work.undelivered.get_or_insert(Undelivered::Instructions);
                 }
-                change = StepChange::Instructions;
+                change = StepChange::Definition;
             }
             Event::PlanModified {
                 change:
@@ -178,7 +178,18 @@ impl Step {
             } => {
                 self.spec.title = Some(title.clone());
                 self.spec.instructions.clone_from(instructions);
-                change = StepChange::Instructions;
+                change = StepChange::Definition;
+            }
+            Event::PlanModified {
+                change: Change::StepUpdated { step },
+                ..
+            } => {
+                let (expected, actual) = (StepStatus::Pending, self.status());
+                if expected != actual {
+                    return Err(StepApplyError::WrongStatus { expected, actual });
+                }
+                self.spec = NewStep::clone(step);
+                change = StepChange::Definition;
             }
             Event::PlanModified { .. }
             | Event::BranchTaken { .. }
@@ -318,7 +329,7 @@ impl Step {
                 self.state = StepState::InProgress(work);
                 let feedback = feedback.as_deref().unwrap_or_default();
                 self.spec.instructions = with_feedback(&self.spec.instructions, feedback);
-                return Ok(StepChange::Instructions);
+                return Ok(StepChange::Definition);
             }
             // A separate event changes the step.
             ReviewAction::Decided {

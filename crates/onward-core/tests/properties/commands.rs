@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use onward_core::command::{
     AbandonPlan, DecideReview, HandleStalls, KeepLateResult, LogSkill, Modification, ModifyPlan,
-    ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase, StartNext, SubmitResult,
+    ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase, StartNext, StepRef,
+    StepUpdate, SubmitResult,
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ClaimToken, SessionId, StepId};
 use onward_core::policy::OnStall;
-use onward_core::step::{Evidence, EvidenceKind, ReviewScope, StepResult};
-use onward_core::{Code, Command, PlanStatus, Step, StepStatus};
+use onward_core::step::{Evidence, EvidenceKind, ReviewBy, ReviewScope, StepResult};
+use onward_core::{Code, Command, PlanStatus, Step, StepStatus, StepType};
 use serde_json::json;
 
 use crate::plans::{self, millis};
@@ -259,7 +260,28 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         StepStatus::Failed,
         StepStatus::Skipped,
     ];
-    let modification = match rng.below(11) {
+    let modification = match rng.below(12) {
+        11 => {
+            let needed = (0..rng.below(3)).map(|_| {
+                if rng.one_in(2) {
+                    StepRef::Order(rng.order_below(total + 1) + 1)
+                } else {
+                    StepRef::Id(step_with(state, rng, &StepStatus::ALL))
+                }
+            });
+            let depends_on: Vec<StepRef> = needed.collect();
+            Modification::UpdateStep {
+                step: step_with(state, rng, &[StepStatus::Pending]),
+                update: StepUpdate {
+                    depends_on: Some(depends_on).filter(|_| !rng.one_in(4)),
+                    title: rng.one_in(2).then(|| "new title".to_owned()),
+                    step_type: rng.one_in(2).then_some(StepType::Critique),
+                    stall_threshold: rng.one_in(3).then_some(None),
+                    review_by: rng.one_in(6).then_some(Some(ReviewBy::Person)),
+                    ..StepUpdate::default()
+                },
+            }
+        }
         10 => Modification::RedoStep {
             step: step_with(state, rng, &ended),
             reason: "test reason".to_owned(),
@@ -304,6 +326,7 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
     let named = match &modification {
         Modification::UpdateInstructions { step, .. }
         | Modification::RenameStep { step, .. }
+        | Modification::UpdateStep { step, .. }
         | Modification::RequeueStep { step }
         | Modification::FailStep { step, .. }
         | Modification::RedoStep { step, .. }

@@ -9,7 +9,7 @@ use onward_core::branch::Action;
 use onward_core::command::{
     AbandonPlan, ActionSpec, BranchSpec, DecideReview, HandleStalls, KeepLateResult, LogSkill,
     Modification, ModifyPlan, ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase,
-    StartNext, StepRef, StepSpec, SubmitResult,
+    StartNext, StepRef, StepSpec, StepUpdate, SubmitResult,
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, SessionId, StepId};
@@ -135,7 +135,21 @@ fn record(state: &mut WalkState, rng: &mut Rng<'_>, step: StepId) -> Command {
 fn modification(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -> Modification {
     let total = state.plan.head().counts.last_order();
     let step = any_step(state, rng);
-    match rng.below(10) {
+    match rng.below(11) {
+        10 => Modification::UpdateStep {
+            step,
+            update: StepUpdate {
+                depends_on: Some(vec![
+                    StepRef::Order(any_order(rng, total)),
+                    StepRef::Id(any_step(state, rng)),
+                ]),
+                title: rng.one_in(2).then(|| text(rng)),
+                instructions: rng.one_in(4).then(|| text(rng)),
+                stall_threshold: rng.one_in(4).then_some(Some(Duration::ZERO)),
+                acceptance_criteria: rng.one_in(4).then(|| vec![text(rng), text(rng)]),
+                ..StepUpdate::default()
+            },
+        },
         9 => Modification::RedoStep {
             step,
             reason: text(rng),
@@ -342,6 +356,7 @@ pub(crate) fn reuses_step_ids(plan: &Plan, command: &Command) -> bool {
         | Modification::ReorderSteps { .. }
         | Modification::UpdateInstructions { .. }
         | Modification::RenameStep { .. }
+        | Modification::UpdateStep { .. }
         | Modification::FailStep { .. }
         | Modification::RequeueStep { .. } => return false,
     };

@@ -30,3 +30,4 @@ mod stable_names;
 mod stalls;
 mod state_machine;
 mod transitions;
+mod update_step;

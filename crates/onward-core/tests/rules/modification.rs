@@ -1,6 +1,8 @@
 //! `modify_plan`: when each change is allowed, and its effects.
 
-use onward_core::command::{ActionSpec, Modification, ModifyPlan, ReportProgress, StepRef};
+use onward_core::command::{
+    ActionSpec, Modification, ModifyPlan, ReportProgress, StepRef, StepUpdate,
+};
 use onward_core::id::SessionId;
 use onward_core::policy::MAX_STEPS;
 use onward_core::refusal::NotRemovable;
@@ -39,6 +41,11 @@ fn update_instructions(step: u32) -> Command {
     })
 }
 
+fn update(step: u32, update: StepUpdate) -> Command {
+    let step = id(step);
+    modify(Modification::UpdateStep { step, update })
+}
+
 #[test]
 fn only_a_planning_or_executing_plan_can_be_modified() {
     let completed = {
@@ -62,6 +69,7 @@ fn only_a_planning_or_executing_plan_can_be_modified() {
             reorder(&[2, 1]),
             update_instructions(2),
             fail(2),
+            update(2, StepUpdate::default()),
             modify(Modification::RequeueStep { step: id(1) }),
             modify(Modification::RedoStep {
                 step: id(1),

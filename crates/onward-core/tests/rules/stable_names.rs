@@ -178,6 +178,19 @@ fn every_event_has_a_stable_name_and_action() {
             "plan_modified rename_step",
         ),
         (
+            modified(Change::StepUpdated {
+                step: Arc::new(
+                    Harness::with_steps(1)
+                        .plan
+                        .step(step)
+                        .expect("step exists")
+                        .spec
+                        .clone(),
+                ),
+            }),
+            "plan_modified update_step",
+        ),
+        (
             modified(Change::StepFailed { step }),
             "plan_modified fail_step",
         ),

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use onward_core::command::{ActionSpec, HandleStalls, Modification};
+use onward_core::command::{ActionSpec, HandleStalls, Modification, StepRef, StepUpdate};
 use onward_core::event::Decision;
 use onward_core::id::ClaimToken;
 use onward_core::plan::PlanCause;
@@ -217,7 +217,7 @@ const USER_COMMANDS: [Column; 6] = [
     ("abandon", |_| abandon()),
 ];
 
-const MODIFICATIONS: [Column; 8] = [
+const MODIFICATIONS: [Column; 9] = [
     ("`add_steps`", |_| {
         modify(Modification::AddSteps {
             steps: vec![spec(9)],
@@ -237,6 +237,15 @@ const MODIFICATIONS: [Column; 8] = [
         modify(Modification::UpdateInstructions {
             step: id(1),
             instructions,
+        })
+    }),
+    ("`set_dependencies`", |_| {
+        modify(Modification::UpdateStep {
+            step: id(1),
+            update: StepUpdate {
+                depends_on: Some(vec![StepRef::Order(3)]),
+                ..StepUpdate::default()
+            },
         })
     }),
     ("`fail_step`", |_| {
@@ -525,6 +534,8 @@ fn document() -> String {
          Review decisions (`submit_user_decision`), and resuming or abandoning the plan.\n\n{users}\n\
          ### Modifications\n\n\
          The actions of `modify_plan`.\n\n{modifications}\n\
+         `update_step_instructions` with a field other than `instructions` has the outcome of \
+         `set_dependencies`: only the definition of a pending step can be changed.\n\n\
          `redo_step` does not change the status of the step. The step is superseded by a new pending \
          step directly after it, with the same instructions and the reason. Pending steps and \
          branches that referred to it refer to the new step. With `cascade`, the completed steps \

@@ -43,7 +43,7 @@ fn a_claim_changes_its_step_and_schedules_a_check_after_its_threshold() {
     let after = changed_step(&claimed);
     let at = stalls_at(&harness);
     assert_eq!((after.step.id(), after.stalls_at), (id(1), Some(at)));
-    assert!(after.advanced && !after.rewritten);
+    assert!(after.advanced && !after.redefined);
     assert_eq!(claimed.due, Due::By(at.next()));
     assert_eq!(claimed.unchanged, harness.plan.steps()[1..]);
 }
@@ -72,7 +72,7 @@ fn a_result_changes_its_step_and_keeps_the_scheduled_check() {
     let completed = transition(&mut harness, &command);
     let after = changed_step(&completed);
     assert_eq!((after.step.id(), after.stalls_at), (id(1), None));
-    assert!(after.advanced && !after.rewritten);
+    assert!(after.advanced && !after.redefined);
     assert_eq!(completed.due, Due::Unchanged);
 }
 
@@ -104,7 +104,7 @@ fn a_review_that_returns_the_step_changes_its_instructions_and_schedules_a_check
     let command = harness.request_review(1, None);
     let requested = transition(&mut harness, &command);
     assert_eq!(changed_step(&requested).stalls_at, None);
-    assert!(!changed_step(&requested).rewritten);
+    assert!(!changed_step(&requested).redefined);
     assert_eq!(requested.due, Due::Unchanged);
 
     harness.advance(MINUTE);
@@ -114,7 +114,7 @@ fn a_review_that_returns_the_step_changes_its_instructions_and_schedules_a_check
     );
     let after = changed_step(&returned);
     assert_eq!(after.stalls_at, Some(stalls_at(&harness)));
-    assert!(after.rewritten && !after.advanced);
+    assert!(after.redefined && !after.advanced);
     assert_eq!(returned.due, Due::By(harness.now));
 }
 
@@ -127,7 +127,7 @@ fn new_instructions_change_only_their_step() {
     });
     let updated = transition(&mut harness, &update);
     assert_eq!(changed(&updated), [id(2)]);
-    assert!(changed_step(&updated).rewritten);
+    assert!(changed_step(&updated).redefined);
     assert_eq!(updated.due, Due::Unchanged);
 }
 

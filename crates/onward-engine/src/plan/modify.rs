@@ -144,6 +144,7 @@ fn affected(modification: &Modification) -> Vec<StepId> {
         Modification::AddSteps { steps, .. } => steps.iter().map(|step| step.id).collect(),
         Modification::UpdateInstructions { step, .. }
         | Modification::RenameStep { step, .. }
+        | Modification::UpdateStep { step, .. }
         | Modification::FailStep { step, .. }
         | Modification::RequeueStep { step }
         | Modification::RemoveStep { step } => vec![*step],

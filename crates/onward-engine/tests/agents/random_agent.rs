@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use onward_core::PlanId;
-use onward_core::command::{ActionSpec, BranchSpec, Modification, ModifyPlan};
+use onward_core::command::{ActionSpec, BranchSpec, Modification, ModifyPlan, StepRef, StepUpdate};
 use onward_core::event::Decision;
 use onward_core::id::ClaimToken;
 use onward_engine::create::NewPlan;
@@ -345,7 +345,20 @@ impl RandomAgent {
         let Some(step) = self.rng.pick(&ids).copied() else {
             return;
         };
-        let modification = match self.rng.below(6) {
+        let modification = match self.rng.below(7) {
+            5 => Modification::UpdateStep {
+                step,
+                update: StepUpdate {
+                    depends_on: Some(
+                        self.rng
+                            .pick(&ids)
+                            .map(|id| StepRef::Id(*id))
+                            .into_iter()
+                            .collect(),
+                    ),
+                    ..StepUpdate::default()
+                },
+            },
             0 => Modification::AddSteps {
                 steps: vec![plans::step(&self.engine, "One more.")],
                 insert_after: Some(u32::try_from(ids.len()).unwrap_or(0) / 2),

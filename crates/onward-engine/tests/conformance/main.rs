@@ -84,6 +84,7 @@ mod text_values;
 mod tokens;
 mod tool_calls;
 mod turns;
+mod update_step;
 mod vector_index;
 mod verify;
 mod waiting;

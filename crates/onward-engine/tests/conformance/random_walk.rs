@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use onward_core::command::{ActionSpec, CreatePlan, Modification, ModifyPlan, StepRef};
+use onward_core::command::{ActionSpec, CreatePlan, Modification, ModifyPlan, StepRef, StepUpdate};
 use onward_core::event::Decision;
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::policy::OnStall;
@@ -177,7 +177,16 @@ impl RandomWalk {
 
     async fn modify(&mut self, harness: &Harness) -> String {
         let step = self.any_step(harness).await;
-        let modification = match self.rng.random_below(7) {
+        let modification = match self.rng.random_below(8) {
+            7 => Modification::UpdateStep {
+                step,
+                update: StepUpdate {
+                    depends_on: Some(vec![StepRef::Order(
+                        u32::try_from(self.rng.random_below(9)).unwrap(),
+                    )]),
+                    ..StepUpdate::default()
+                },
+            },
             6 => Modification::RedoStep {
                 step,
                 reason: "wrong source".to_owned(),

@@ -22,13 +22,14 @@ use super::scalar::values;
 use super::{Undecodable, required, unknown, word};
 
 /// Actions of `plan_modified`.
-const CHANGES: [&str; 10] = [
+const CHANGES: [&str; 11] = [
     "created",
     "add_steps",
     "remove_step",
     "reorder_steps",
     "update_step_instructions",
     "rename_step",
+    "update_step",
     "fail_step",
     "requeue_step",
     "add_branch",
@@ -169,6 +170,9 @@ fn change(
             step: step()?,
             title: required("title", details.title)?,
             instructions: required("instructions", details.instructions)?,
+        },
+        "update_step" => Change::StepUpdated {
+            step: Arc::new(required("step", details.step)?.into()),
         },
         "fail_step" => Change::StepFailed { step: step()? },
         "requeue_step" => Change::StepRequeued { step: step()? },

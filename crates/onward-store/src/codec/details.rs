@@ -87,6 +87,7 @@ optional_fields! {
         skipped_step_ids: Vec<Text<StepId>>,
         stall_threshold_ms: Millis,
         stalls: Vec<StallJson>,
+        step: NewStepJson<T>,
         step_execution_report: V,
         step_ids: Vec<Text<StepId>>,
         steps: Vec<NewStepJson<T>>,

@@ -14,7 +14,7 @@ use onward_core::{Event, Json, PlanStatus, StepStatus};
 
 use super::details::Details;
 use super::gates;
-use super::part::{BranchJson, ForkedFromJson, NoEffectJson, each};
+use super::part::{BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, each};
 use super::scalar::{Millis, Text, texts};
 
 const PENDING: &str = StepStatus::Pending.as_str();
@@ -132,6 +132,7 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 self.title = Some(title);
                 self.instructions = Some(instructions);
             }
+            Change::StepUpdated { step } => self.step = Some(NewStepJson::from(&**step)),
             Change::StepRedone {
                 reason, successors, ..
             } => {

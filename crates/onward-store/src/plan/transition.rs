@@ -162,11 +162,11 @@ pub(crate) fn due_time(plan: PlanId, due: Due, quiet: Option<Timestamp>) -> Opti
     })
 }
 
-/// Statements that most transitions do not need: new instructions, dependencies of ended steps, and
+/// Statements that most transitions do not need: new definitions, dependencies of ended steps, and
 /// changes to the lists of steps, branches and sessions.
 pub(crate) fn list_changes(commit: &Commit<'_>) -> Vec<Statement> {
-    let rewritten = commit.steps.iter().filter(|after| after.rewritten);
-    let mut statements: Vec<Statement> = rewritten.map(|after| instructions(&after.step)).collect();
+    let redefined = commit.steps.iter().filter(|after| after.redefined);
+    let mut statements: Vec<Statement> = redefined.map(|after| definition(&after.step)).collect();
     let seqs = commit.before.saturating_add(1)..;
     for (seq, event) in seqs.zip(commit.events) {
         if let Event::StepCompleted { step, .. }
@@ -213,6 +213,7 @@ fn list_change(commit: &Commit<'_>, seq: u64, event: &Event) -> Vec<Statement> {
             Change::StepsAdded { after, steps } => add_steps(plan, *after, steps, at),
             Change::StepRemoved { step } => remove_step(plan, *step),
             Change::StepsReordered { steps } => reorder(plan, steps),
+            Change::StepUpdated { step } => set_dependencies(plan, step),
             Change::StepRedone { successors, .. } => redo(commit, successors),
             Change::BranchAdded { branch } => {
                 add_branch(plan, branch, seq.saturating_mul(BRANCHES_PER_EVENT))
@@ -257,14 +258,24 @@ fn list_change(commit: &Commit<'_>, seq: u64, event: &Event) -> Vec<Statement> {
     }
 }
 
-fn instructions(step: &Step) -> Statement {
-    let params = params![
-        step.id().as_uuid(),
-        &step.spec.instructions,
-        step.updated_at,
-        step.spec.title.as_deref()
-    ];
-    Statement::new(Query::StepInstructions, params).expecting(1)
+fn definition(step: &Step) -> Statement {
+    Statement::new(Query::StepDefinition, step::definition(step)).expecting(1)
+}
+
+/// Replaces the dependencies of a pending step.
+fn set_dependencies(plan: PlanId, spec: &NewStep) -> Vec<Statement> {
+    let by_step = |query| Statement::new(query, params![spec.id.as_uuid()]);
+    let mut statements = vec![by_step(Query::DependenciesDeleteOfStep)];
+    statements.extend(dependencies(plan, spec));
+    statements.push(by_step(Query::StepCountDependencies).expecting(1));
+    statements
+}
+
+fn dependencies(plan: PlanId, spec: &NewStep) -> impl Iterator<Item = Statement> {
+    spec.depends_on.iter().map(move |needed| {
+        let params = params![needed.as_uuid(), spec.id.as_uuid(), plan.as_uuid()];
+        Statement::new(Query::DependencyInsert, params)
+    })
 }
 
 fn add_steps(plan: PlanId, after: u32, specs: &[NewStep], at: Timestamp) -> Vec<Statement> {
@@ -292,10 +303,7 @@ pub(crate) fn new_step(
 ) -> Vec<Statement> {
     let params = step::inserted(plan, spec, order, at, open);
     let mut statements = vec![Statement::new(Query::StepInsert, params)];
-    statements.extend(spec.depends_on.iter().map(|needed| {
-        let params = params![needed.as_uuid(), spec.id.as_uuid(), plan.as_uuid()];
-        Statement::new(Query::DependencyInsert, params)
-    }));
+    statements.extend(dependencies(plan, spec));
     statements
 }
 

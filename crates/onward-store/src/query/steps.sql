@@ -255,8 +255,10 @@ WHERE tenant_id = $1 AND step_id = $2;
 UPDATE steps SET last_note = $3, last_percent = $4, noted_at = $5
 WHERE tenant_id = $1 AND step_id = $2;
 
--- name: step_instructions
-UPDATE steps SET instructions = $3, updated_at = $4, title = $5 WHERE tenant_id = $1 AND step_id = $2;
+-- name: step_definition
+UPDATE steps SET step_type = $3, title = $4, instructions = $5, depends_on = $6,
+    stall_threshold_ms = $7, gates = $8, updated_at = $9
+WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: steps_shift_up
 -- Uses negative numbers, because an order must be unique at every moment.

@@ -330,12 +330,30 @@ pub(crate) fn inserted(
         json::write(&texts(&spec.depends_on)),
         spec.stall_threshold,
         spec.max_attempts,
-        spec.gates
-            .as_deref()
-            .map(|gates| json::write(&GatesJson::from(gates))),
+        gates_text(spec),
         at,
         open_dependencies,
         spec.supersedes.map(|step| *step.as_uuid()),
+    ]
+}
+
+fn gates_text(spec: &NewStep) -> Option<String> {
+    let gates = spec.gates.as_deref();
+    gates.map(|gates| json::write(&GatesJson::from(gates)))
+}
+
+/// Parameters of `step_definition`: the id, then the columns of the definition that can change.
+pub(crate) fn definition(step: &Step) -> Vec<Value> {
+    let spec = &step.spec;
+    params![
+        spec.id.as_uuid(),
+        spec.step_type.as_str(),
+        spec.title.as_deref(),
+        &spec.instructions,
+        json::write(&texts(&spec.depends_on)),
+        spec.stall_threshold,
+        gates_text(spec),
+        step.updated_at,
     ]
 }
 

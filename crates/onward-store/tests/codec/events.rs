@@ -235,6 +235,9 @@ fn changes() -> BoxedStrategy<Change> {
             title,
             instructions
         }),
+        new_steps().prop_map(|step| Change::StepUpdated {
+            step: Arc::new(step)
+        }),
         step_ids().prop_map(|step| Change::StepFailed { step }),
         step_ids().prop_map(|step| Change::StepRequeued { step }),
         branches().prop_map(|branch| Change::BranchAdded { branch }),

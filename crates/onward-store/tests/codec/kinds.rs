@@ -38,6 +38,7 @@ kinds! {
     "steps reordered": Event::PlanModified { change: Change::StepsReordered { .. }, .. },
     "instructions updated": Event::PlanModified { change: Change::InstructionsUpdated { .. }, .. },
     "step renamed": Event::PlanModified { change: Change::StepRenamed { .. }, .. },
+    "step updated": Event::PlanModified { change: Change::StepUpdated { .. }, .. },
     "step failed, the change": Event::PlanModified { change: Change::StepFailed { .. }, .. },
     "step requeued, the change": Event::PlanModified { change: Change::StepRequeued { .. }, .. },
     "step redone": Event::PlanModified { change: Change::StepRedone { .. }, .. },

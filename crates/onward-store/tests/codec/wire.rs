@@ -178,6 +178,18 @@ fn a_redone_step_has_its_successors() {
 }
 
 #[test]
+fn an_updated_step_has_its_definition() {
+    let event = Event::PlanModified {
+        change: Change::StepUpdated {
+            step: Arc::new(new_step()),
+        },
+        rationale: None,
+    };
+    let details = json!({ "action": "update_step", "step": new_step_json() });
+    encodes_as(&event, "plan_modified", &details);
+}
+
+#[test]
 fn added_steps_have_a_position_and_a_rationale() {
     let event = Event::PlanModified {
         change: Change::StepsAdded {

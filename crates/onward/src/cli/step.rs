@@ -1,5 +1,6 @@
 //! `onward step`: inspect and repair single steps; one file per subcommand.
 
+pub(crate) mod edit;
 mod fail;
 mod release;
 mod retry;
@@ -22,6 +23,7 @@ use crate::wire::modified::ModifiedPlan;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Show(show::Show),
+    Edit(edit::Edit),
     Release(release::Release),
     Fail(fail::Fail),
     Retry(retry::Retry),
@@ -30,6 +32,7 @@ pub(crate) enum Command {
 pub(super) async fn run(command: &Command, cx: &Context) -> Result {
     match command {
         Command::Show(args) => show::run(args, cx).await,
+        Command::Edit(args) => edit::run(args, cx).await,
         Command::Release(args) => release::run(args, cx).await,
         Command::Fail(args) => fail::run(args, cx).await,
         Command::Retry(args) => retry::run(args, cx).await,

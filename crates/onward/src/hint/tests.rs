@@ -48,6 +48,7 @@ fn refusals() -> Vec<Refusal> {
             cause: StepCause::Complete,
         }),
         Refusal::StepNotInProgress(StepStatus::Pending),
+        Refusal::StepNotPending(StepStatus::Completed),
         Refusal::StepIsTerminal(StepStatus::Completed),
         Refusal::StepNotRemovable(NotRemovable::NotPending(StepStatus::Completed)),
         Refusal::StepNotRemovable(NotRemovable::NeededByBranch(BranchId::from_u128(1))),

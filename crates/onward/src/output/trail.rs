@@ -228,6 +228,7 @@ impl Trail {
             Change::StepRenamed { step, title, .. } => {
                 format!("renamed {} to {title}", self.order(*step))
             }
+            Change::StepUpdated { step } => format!("changed {}", self.order(step.id)),
             // The failure of the step is the next event, with its reason.
             Change::StepFailed { .. } => return None,
             Change::StepRequeued { step, .. } => format!("released {}", self.step(*step)),

@@ -95,6 +95,7 @@ impl Spec for CreateResearchPlan {
     const IN_CORE: bool = true;
     const UNLISTED_IN_CORE: &'static [&'static str] = &[
         "/properties/planDesignRationale",
+        "/properties/outputFormattingNotes",
         "/properties/steps/items/properties/stallThresholdMs",
         "/properties/steps/items/properties/resultSchema",
         "/properties/steps/items/properties/acceptanceCriteria",

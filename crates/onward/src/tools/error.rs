@@ -4,7 +4,7 @@
 //! command line's errors are in `failure.rs`.
 
 use onward_core::id::ArtifactId;
-use onward_core::refusal::{Issue, NotRedoable};
+use onward_core::refusal::{BadDependency, Issue, NotRedoable};
 use onward_core::{Code, Refusal};
 use onward_engine::Error;
 use onward_engine::context::DEFAULT_CHARS;
@@ -135,6 +135,9 @@ impl From<Refusal> for ToolError {
     }
 }
 
+/// Orders of a dependency cycle that an error lists.
+const MAX_CYCLE: usize = 50;
+
 /// The details of a rejected command.
 fn refusal_details(refusal: &Refusal) -> Map<String, Value> {
     let details = match refusal {
@@ -151,8 +154,12 @@ fn refusal_details(refusal: &Refusal) -> Map<String, Value> {
             json!({ "path": path, "named": named })
         }
         Refusal::IllegalStepTransition(illegal) => json!({ "stepStatus": illegal.from.as_str() }),
-        Refusal::StepNotInProgress(status) | Refusal::StepIsTerminal(status) => {
-            json!({ "stepStatus": status.as_str() })
+        Refusal::StepNotInProgress(status)
+        | Refusal::StepNotPending(status)
+        | Refusal::StepIsTerminal(status) => json!({ "stepStatus": status.as_str() }),
+        Refusal::InvalidDependency(BadDependency::Cycle(orders)) => {
+            let named = orders.len().min(MAX_CYCLE);
+            json!({ "cycle": orders.get(..named) })
         }
         Refusal::NotReviewer(by) => json!({ "reviewBy": by.as_str() }),
         Refusal::ReviewNotPending(review) => json!({ "reviewId": review.to_string() }),
@@ -202,7 +209,7 @@ fn refusal_details(refusal: &Refusal) -> Map<String, Value> {
         Refusal::StepNotRedoable(NotRedoable::Superseded(successor)) => {
             json!({ "supersededBy": successor.to_string() })
         }
-        Refusal::InvalidDependency(_)
+        Refusal::InvalidDependency(BadDependency::Unknown { .. })
         | Refusal::IllegalSkillTransition(_)
         | Refusal::StepNotFound(_)
         | Refusal::StepNotRemovable(_)

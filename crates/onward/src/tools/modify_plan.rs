@@ -3,17 +3,21 @@
 //! The actions share one tool and its fields. A missing field and a field of another action are
 //! both rejected by name. Every action accepts `reason`.
 
-use onward_core::command::{Modification, ModifyPlan as Command};
+use onward_core::command::{Modification, ModifyPlan as Command, StepRef, StepUpdate};
 use onward_core::policy::{
-    MAX_CLAIM_TOKEN, MAX_INSTRUCTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_STEPS,
+    MAX_CLAIM_TOKEN, MAX_CRITERIA, MAX_CRITERION, MAX_INSTRUCTIONS, MAX_REMARK, MAX_SESSION_ID,
+    MAX_STEPS, MAX_TITLE,
 };
 use onward_core::refusal::Issue;
+use onward_core::step::ReviewBy as CoreReviewBy;
+use onward_core::{Refusal, StepId, StepType};
 use onward_engine::{Caller, Engine};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
-use super::params::{self, Branch, Step};
-use super::{Hints, Spec, ToolContext, ToolError};
+use super::params::{self, Branch, Dependency, MAX_THRESHOLD_MS, ReviewBy, Step, StepKind};
+use super::{Hints, LazySchema, Spec, ToolContext, ToolError, input, schema};
 use crate::wire::modified::ModifiedPlan;
 
 pub(super) struct ModifyPlan;
@@ -27,17 +31,35 @@ pub(super) struct Input {
     /// As in `create_research_plan`
     #[schemars(length(min = 1, max = MAX_STEPS))]
     steps: Option<Vec<Step>>,
-    /// Insert `steps` after this order; 0: first; default: last
+    /// Order before `steps`; 0: first; default: last
     #[schemars(range(min = 0, max = MAX_STEPS))]
     insert_after_order: Option<u32>,
     /// Step to change
     step_id: Option<String>,
-    /// All step ids in the new order
+    /// All ids in the new order
     #[schemars(length(max = MAX_STEPS))]
     step_ids: Option<Vec<String>>,
     /// New text
     #[schemars(length(min = 1, max = MAX_INSTRUCTIONS))]
     instructions: Option<String>,
+    /// As in `steps`
+    #[schemars(length(max = MAX_STEPS))]
+    depends_on: Option<Vec<Dependency>>,
+    /// New title; empty: none
+    #[schemars(length(max = MAX_TITLE))]
+    title: Option<String>,
+    step_type: Option<StepKind>,
+    /// New threshold; 0: that of the plan
+    #[schemars(range(min = 0, max = MAX_THRESHOLD_MS))]
+    stall_threshold_ms: Option<u64>,
+    /// New schema; empty: none
+    result_schema: Option<Map<String, Value>>,
+    /// New criteria; empty: none
+    #[schemars(length(max = MAX_CRITERIA), inner(length(min = 1, max = MAX_CRITERION)))]
+    acceptance_criteria: Option<Vec<String>>,
+    /// Whether the result waits for a review
+    review_required: Option<bool>,
+    review_by: Option<ReviewBy>,
     /// fail_step, redo_step: why
     #[schemars(length(max = MAX_REMARK))]
     reason: Option<String>,
@@ -57,8 +79,9 @@ pub(super) struct Input {
 }
 
 /// add_steps: insert `steps`; remove_step: remove a pending step; reorder_steps: sort by `stepIds`;
-/// update_step_instructions: set `instructions`; fail_step: fail a step, not the plan;
-/// requeue_step: new attempt; add_branch: add `branch`; redo_step: repeat an ended step as a new step
+/// update_step_instructions: set `instructions`; if pending, also fields of `steps`;
+/// set_dependencies: set `dependsOn` if pending; fail_step: fail a step, not the plan;
+/// requeue_step: new attempt; add_branch: add `branch`; redo_step: repeat an ended step
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Action {
@@ -66,11 +89,24 @@ enum Action {
     RemoveStep,
     ReorderSteps,
     UpdateStepInstructions,
+    SetDependencies,
     FailStep,
     RequeueStep,
     AddBranch,
     RedoStep,
 }
+
+/// The fields that `update_step_instructions` can set. At least one is required.
+const UPDATED: [&str; 8] = [
+    "instructions",
+    "title",
+    "stepType",
+    "stallThresholdMs",
+    "resultSchema",
+    "acceptanceCriteria",
+    "reviewRequired",
+    "reviewBy",
+];
 
 impl Action {
     const fn as_str(self) -> &'static str {
@@ -79,6 +115,7 @@ impl Action {
             Action::RemoveStep => "remove_step",
             Action::ReorderSteps => "reorder_steps",
             Action::UpdateStepInstructions => "update_step_instructions",
+            Action::SetDependencies => "set_dependencies",
             Action::FailStep => "fail_step",
             Action::RequeueStep => "requeue_step",
             Action::AddBranch => "add_branch",
@@ -92,7 +129,8 @@ impl Action {
             Action::AddSteps => (&["steps"], &["insertAfterOrder"]),
             Action::RemoveStep | Action::FailStep | Action::RequeueStep => (&["stepId"], &[]),
             Action::ReorderSteps => (&["stepIds"], &[]),
-            Action::UpdateStepInstructions => (&["stepId", "instructions"], &[]),
+            Action::UpdateStepInstructions => (&["stepId"], &UPDATED),
+            Action::SetDependencies => (&["stepId", "dependsOn"], &[]),
             Action::AddBranch => (&["branch"], &[]),
             Action::RedoStep => (&["stepId", "reason"], &["cascade"]),
         }
@@ -105,19 +143,31 @@ impl Spec for ModifyPlan {
 
     const NAME: &'static str = "modify_plan";
     const TITLE: &'static str = "Modify a plan: add, remove or reorder its steps (tasks)";
-    const DESCRIPTION: &'static str = "Change the steps (todos) or branches of a plan in progress. \
-        Then call `get_next_step`.";
+    const DESCRIPTION: &'static str = "Change the steps (todos) or branches of a plan in progress.";
     const HINTS: Hints = Hints {
         read_only: false,
         idempotent: false,
         destructive: true,
     };
     const IN_CORE: bool = true;
-    const UNLISTED_IN_CORE: &'static [&'static str] =
-        &["/properties/modificationRationale", "/properties/cascade"];
+    const UNLISTED_IN_CORE: &'static [&'static str] = &[
+        "/properties/modificationRationale",
+        "/properties/cascade",
+        "/properties/dependsOn",
+    ];
     const UNLISTED: &'static [&'static str] = &[
         "/properties/sessionId",
         "/properties/claimToken",
+        "/properties/title",
+        "/properties/stepType",
+        "/properties/stallThresholdMs",
+        "/properties/resultSchema",
+        "/properties/acceptanceCriteria",
+        "/properties/reviewRequired",
+        "/properties/reviewBy",
+        "/properties/steps/items/properties/title",
+        "/properties/steps/items/properties/stallThresholdMs",
+        "/properties/steps/items/properties/maxAttempts",
         "/properties/steps/items/properties/resultSchema",
         "/properties/steps/items/properties/acceptanceCriteria",
         "/properties/steps/items/properties/reviewRequired",
@@ -165,6 +215,14 @@ fn check_fields(input: &Input) -> Result<(), ToolError> {
         ("stepId", input.step_id.is_some()),
         ("stepIds", input.step_ids.is_some()),
         ("instructions", input.instructions.is_some()),
+        ("dependsOn", input.depends_on.is_some()),
+        ("title", input.title.is_some()),
+        ("stepType", input.step_type.is_some()),
+        ("stallThresholdMs", input.stall_threshold_ms.is_some()),
+        ("resultSchema", input.result_schema.is_some()),
+        ("acceptanceCriteria", input.acceptance_criteria.is_some()),
+        ("reviewRequired", input.review_required.is_some()),
+        ("reviewBy", input.review_by.is_some()),
         ("branch", input.branch.is_some()),
         ("cascade", input.cascade.is_some()),
     ];
@@ -186,13 +244,100 @@ fn check_fields(input: &Input) -> Result<(), ToolError> {
             message,
         })
     });
-    let issues: Vec<Issue> = issues.collect();
+    let mut issues: Vec<Issue> = issues.collect();
+    let is_updated = |(name, present): &(&str, bool)| *present && UPDATED.contains(name);
+    if matches!(input.action, Action::UpdateStepInstructions) && !present.iter().any(is_updated) {
+        issues.push(Issue {
+            path: "instructions".to_owned(),
+            message: format!("is required for `{action}` unless another field is set"),
+        });
+    }
     if issues.is_empty() {
         Ok(())
     } else {
         Err(ToolError::from_issues(issues))
     }
 }
+
+impl Input {
+    /// The new values of a step.
+    fn step_update(self) -> Result<StepUpdate, Refusal> {
+        let depends_on = self.depends_on.map(|needed| {
+            let refs = needed.into_iter().enumerate();
+            let refs = refs.map(|(index, needed)| needed.step(&format!("dependsOn[{index}]")));
+            refs.collect::<Result<Vec<StepRef>, Refusal>>()
+        });
+        let review_by = match (self.review_required, self.review_by) {
+            (None | Some(true), Some(by)) => Some(Some(by.into())),
+            (Some(true), None) => Some(Some(CoreReviewBy::default())),
+            (Some(false), None) => Some(None),
+            (None, None) => None,
+            (Some(false), Some(_)) => {
+                return Err(invalid("reviewBy", "requires `reviewRequired: true`"));
+            }
+        };
+        let threshold = params::duration(self.stall_threshold_ms);
+        Ok(StepUpdate {
+            step_type: self.step_type.map(StepType::from),
+            title: self.title,
+            instructions: self.instructions,
+            depends_on: depends_on.transpose()?,
+            stall_threshold: threshold.map(|span| Some(span).filter(|span| !span.is_zero())),
+            result_schema: self
+                .result_schema
+                .map(|schema| (!schema.is_empty()).then(|| Value::Object(schema).into())),
+            acceptance_criteria: self.acceptance_criteria,
+            review_by,
+        })
+    }
+}
+
+fn invalid(path: &str, message: impl Into<String>) -> Refusal {
+    let (path, message) = (path.to_owned(), message.into());
+    Refusal::InvalidInput(vec![Issue { path, message }])
+}
+
+/// The new values of a step from the fields of the tool that a user wrote, in a form or on the
+/// command line.
+pub(crate) fn step_update(mut fields: Map<String, Value>) -> Result<StepUpdate, Refusal> {
+    let is_known = |name: &str| name == "dependsOn" || UPDATED.contains(&name);
+    if let Some(name) = fields.keys().find(|name| !is_known(name)) {
+        let known = UPDATED.join("`, `");
+        return Err(invalid(
+            name,
+            format!("is not one of `dependsOn`, `{known}`"),
+        ));
+    }
+    fields.insert("planId".to_owned(), "".into());
+    fields.insert(
+        "action".to_owned(),
+        Action::UpdateStepInstructions.as_str().into(),
+    );
+    let mut arguments = Value::Object(fields);
+    let issues = input::validate(&mut arguments, FIELDS.get());
+    if !issues.is_empty() {
+        return Err(Refusal::InvalidInput(issues));
+    }
+    let input: Input =
+        serde_json::from_value(arguments).map_err(|error| invalid("step", error.to_string()))?;
+    input.step_update()
+}
+
+/// The modification that sets these values. Instructions alone can be set in any status.
+pub(crate) fn of_step(step: StepId, mut update: StepUpdate) -> Modification {
+    let instructions = update.instructions.take();
+    match instructions {
+        Some(instructions) if update == StepUpdate::default() => {
+            Modification::UpdateInstructions { step, instructions }
+        }
+        instructions => {
+            update.instructions = instructions;
+            Modification::UpdateStep { step, update }
+        }
+    }
+}
+
+static FIELDS: LazySchema = LazySchema::new(schema::own_schema::<Input>);
 
 fn modification(input: Input, engine: &Engine) -> Result<Modification, ToolError> {
     let step = || params::step_id(input.step_id.as_deref().unwrap_or_default());
@@ -212,10 +357,10 @@ fn modification(input: Input, engine: &Engine) -> Result<Modification, ToolError
                 steps: ids.collect::<Result<_, _>>()?,
             }
         }
-        Action::UpdateStepInstructions => Modification::UpdateInstructions {
-            step: step()?,
-            instructions: input.instructions.unwrap_or_default(),
-        },
+        Action::UpdateStepInstructions | Action::SetDependencies => {
+            let step = step()?;
+            of_step(step, input.step_update()?)
+        }
         Action::FailStep => Modification::FailStep {
             step: step()?,
             reason: input.reason,

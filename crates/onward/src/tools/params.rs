@@ -252,7 +252,7 @@ pub(super) struct Step {
 /// person (default): a user; other_session: a session that did not do the work
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum ReviewBy {
+pub(super) enum ReviewBy {
     Person,
     OtherSession,
 }
@@ -269,9 +269,18 @@ impl From<ReviewBy> for CoreReviewBy {
 /// A reference to a step, by order or by id.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Dependency {
+pub(super) enum Dependency {
     Order(u32),
     Id(String),
+}
+
+impl Dependency {
+    pub(super) fn step(self, path: &str) -> Result<StepRef, Refusal> {
+        match self {
+            Dependency::Order(order) => Ok(StepRef::Order(order)),
+            Dependency::Id(id) => referenced_step(&id, path.to_owned()).map(StepRef::Id),
+        }
+    }
 }
 
 impl JsonSchema for Dependency {
@@ -337,7 +346,7 @@ pub(super) fn steps(
 }
 
 /// The id of a step that another step or a branch refers to.
-fn referenced_step(id: &str, path: String) -> Result<StepId, ToolError> {
+fn referenced_step(id: &str, path: String) -> Result<StepId, Refusal> {
     id.parse().map_err(|_| {
         let actual = format!("`{}`", truncated(id));
         let expected = "the id of a step in this plan".to_owned();
@@ -346,7 +355,6 @@ fn referenced_step(id: &str, path: String) -> Result<StepId, ToolError> {
             actual,
             expected,
         }
-        .into()
     })
 }
 
@@ -444,7 +452,7 @@ fn target(order: Option<u32>, id: Option<String>, path: &str) -> Result<StepRef,
         (Some(order), None) => Ok(StepRef::Order(order)),
         (None, Some(id)) => {
             let path = format!("{path}.targetStepId");
-            referenced_step(&id, path).map(StepRef::Id)
+            Ok(StepRef::Id(referenced_step(&id, path)?))
         }
         (None, None) => Err(ToolError::invalid(
             format!("{path}.targetStepOrder"),

@@ -97,10 +97,7 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/plans/{plan}/steps/{step}/fail", post(actions::fail))
         .route("/plans/{plan}/steps/{step}/redo", post(actions::redo))
         .route("/plans/{plan}/steps/{step}/fork", post(actions::fork))
-        .route(
-            "/plans/{plan}/steps/{step}/instruct",
-            post(actions::edit_instructions),
-        )
+        .route("/plans/{plan}/steps/{step}/instruct", post(actions::edit))
         .route("/plans/{plan}/steps/{step}/move", post(actions::move_to))
         .route("/inbox", get(inbox::show))
         .route("/jump", get(jump::show))

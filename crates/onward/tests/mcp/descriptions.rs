@@ -169,6 +169,7 @@ fn only_free_form_data_has_no_properties() {
 const OMITTED: &[&str] = &[
     "create_research_plan fromPlanId",
     "create_research_plan fromStepOrder",
+    "create_research_plan outputFormattingNotes",
     "create_research_plan planDesignRationale",
     "create_research_plan steps[].acceptanceCriteria",
     "create_research_plan steps[].resultSchema",
@@ -179,6 +180,7 @@ const OMITTED: &[&str] = &[
     "get_next_step waitMs",
     "get_plan_status thresholdMs",
     "modify_plan cascade",
+    "modify_plan dependsOn",
     "modify_plan modificationRationale",
     "report_step_progress percent",
     "request_user_review scope",

@@ -36,6 +36,7 @@ mod stored_texts;
 mod subscriptions;
 mod tasks;
 mod unavailable_database;
+mod update_step;
 mod waiting;
 mod whole_plan;
 

@@ -143,8 +143,54 @@ async fn instructions_are_saved_verbatim() {
     let redirect = browser
         .submit(&page, &format!("{page}/instruct"), &fields)
         .await;
-    assert_eq!(redirect.location, format!("{page}?done=instructed&steps=1"));
+    assert_eq!(redirect.location, format!("{page}?done=edited&steps=1"));
     browser.get(&page).await.assert_contains("One\n  two");
+}
+
+#[tokio::test]
+async fn the_form_of_a_pending_step_changes_its_definition() {
+    let server = program("pages-edit").serve();
+    let created = server
+        .post("/api/v1/plans", plan("Boats", &["Offers", "Write"]))
+        .await
+        .expect_success();
+    let page = format!(
+        "/plans/{}/steps/{}",
+        text(&created, "planId"),
+        text(&created["firstStep"], "stepId")
+    );
+    let browser = Browser::new(&server);
+    let fields = [
+        ("instructions", "Look"),
+        ("title", "Sources"),
+        ("stepType", "search"),
+        ("dependsOn", "2"),
+        ("stallMinutes", "1.5"),
+        ("acceptanceCriteria", "One.\r\nTwo."),
+        ("reviewBy", "person"),
+        ("resultSchema", "{\"type\": \"object\"}"),
+        ("back", "step"),
+    ];
+    let to = format!("{page}/instruct");
+    let redirect = browser.submit(&page, &to, &fields).await;
+    assert_eq!(redirect.location, format!("{page}?done=edited&steps=1"));
+    let response = browser.get(&page).await;
+    for value in [
+        "name=\"title\" maxlength=\"200\" value=\"Sources\"",
+        "name=\"dependsOn\" value=\"2\"",
+        "value=\"1.5\"",
+        "One.\nTwo.",
+        "<option value=\"person\" selected>",
+    ] {
+        response.assert_contains(value);
+    }
+    let cycle = [
+        ("stepType", "search"),
+        ("instructions", "Look"),
+        ("dependsOn", "1"),
+    ];
+    let rejected = browser.submit(&page, &to, &cycle).await;
+    rejected.assert_contains("data-code=\"invalid_dependency\"");
 }
 
 async fn plan_in_review(server: &Server) -> (String, String, Value) {

@@ -1,7 +1,9 @@
 //! Random modifications of a plan; some are invalid.
 
-use onward_core::command::{ActionSpec, Modification, StepRef};
-use onward_core::{StepId, StepStatus};
+use std::time::Duration;
+
+use onward_core::command::{ActionSpec, Modification, StepRef, StepUpdate};
+use onward_core::{StepId, StepStatus, StepType};
 
 use super::Agents;
 use super::plans::{branch, specs};
@@ -69,7 +71,8 @@ impl Agents {
                 }
                 Modification::ReorderSteps { steps }
             }
-            47..57 => Modification::UpdateInstructions {
+            47..53 => self.update_step(plan, step),
+            53..57 => Modification::UpdateInstructions {
                 step,
                 instructions: if rng.percent(5) {
                     String::new()
@@ -114,5 +117,38 @@ impl Agents {
                 Modification::AddBranch { branch }
             }
         }
+    }
+
+    fn update_step(&mut self, plan: &Plan, step: StepId) -> Modification {
+        let rng = &mut self.rng;
+        let pending: Vec<StepId> = (plan.steps.iter())
+            .filter(|step| step.status == StepStatus::Pending)
+            .map(Step::id)
+            .collect();
+        let step = rng.pick(&pending).copied().unwrap_or(step);
+        let all: Vec<StepId> = plan.steps.iter().map(Step::id).collect();
+        let mut update = StepUpdate::default();
+        if rng.percent(70) {
+            let count = rng.between(0, 2);
+            let needed = (0..count).map(|_| {
+                if rng.percent(50) {
+                    StepRef::Order(rng.order_below(plan.total() + 2))
+                } else {
+                    StepRef::Id(rng.pick(&all).copied().unwrap_or(step))
+                }
+            });
+            update.depends_on = Some(needed.collect());
+        }
+        if rng.percent(30) {
+            update.title = Some(["", "Sources", "Notes"][rng.index(3)].to_owned());
+            update.step_type = Some(StepType::Critique);
+        }
+        if rng.percent(20) {
+            update.instructions = Some(if rng.percent(10) { "" } else { "Use both." }.to_owned());
+        }
+        if rng.percent(30) {
+            update.stall_threshold = Some(rng.percent(50).then(|| Duration::from_secs(600)));
+        }
+        Modification::UpdateStep { step, update }
     }
 }

@@ -1,7 +1,9 @@
 //! Modification of plans.
 
+use std::time::Duration;
+
 use onward_core::branch::Action;
-use onward_core::command::{Modification, StepSpec};
+use onward_core::command::{Modification, StepRef, StepSpec, StepUpdate};
 use onward_core::step::{FailReason, Undelivered};
 use onward_core::{Code, PlanStatus, StepId, StepStatus};
 
@@ -73,6 +75,19 @@ impl Plan {
                 spec.instructions.clone_from(instructions);
                 record(self, "rename_step", Some(*step));
             }
+            Modification::UpdateStep { step, update } => {
+                let is_blank = |text: &Option<String>| {
+                    text.as_ref().is_some_and(|text| text.trim().is_empty())
+                };
+                if is_blank(&update.instructions)
+                    || update.stall_threshold == Some(Some(Duration::ZERO))
+                {
+                    return Err(Code::InvalidInput);
+                }
+                let index = find(self, step)?;
+                self.update_step(index, update)?;
+                record(self, "update_step", Some(*step));
+            }
             Modification::FailStep { step, reason } => {
                 let index = find(self, step)?;
                 match self.steps[index].status {
@@ -119,6 +134,54 @@ impl Plan {
             }
         }
         self.complete_if_done(ctx);
+        Ok(())
+    }
+
+    fn update_step(&mut self, index: usize, update: &StepUpdate) -> Result<(), Code> {
+        if self.steps[index].status != StepStatus::Pending {
+            return Err(Code::IllegalTransition);
+        }
+        let mut spec = self.steps[index].spec.clone();
+        if let Some(refs) = &update.depends_on {
+            spec.depends_on = Vec::new();
+            for needed in refs {
+                let found = match needed {
+                    StepRef::Id(id) => self.index_of(*id),
+                    StepRef::Order(order) => order
+                        .checked_sub(1)
+                        .and_then(|index| usize::try_from(index).ok()),
+                };
+                let found = found.and_then(|index| self.steps.get(index));
+                let id = found.ok_or(Code::InvalidDependency)?.id();
+                if !spec.depends_on.contains(&id) {
+                    spec.depends_on.push(id);
+                }
+            }
+            // Everything that the step needs, directly or indirectly.
+            let mut needed = spec.depends_on.clone();
+            let mut next = 0;
+            while let Some(id) = needed.get(next) {
+                let index = self.index_of(*id).expect("dependencies exist");
+                for id in self.steps[index].spec.depends_on.clone() {
+                    if !needed.contains(&id) {
+                        needed.push(id);
+                    }
+                }
+                next += 1;
+            }
+            if needed.contains(&spec.id) {
+                return Err(Code::InvalidDependency);
+            }
+        }
+        spec.step_type = update.step_type.unwrap_or(spec.step_type);
+        if let Some(title) = &update.title {
+            spec.title = (!title.is_empty()).then(|| title.clone());
+        }
+        if let Some(instructions) = &update.instructions {
+            spec.instructions.clone_from(instructions);
+        }
+        spec.stall_threshold = update.stall_threshold.unwrap_or(spec.stall_threshold);
+        self.steps[index].spec = spec;
         Ok(())
     }
 

@@ -3,12 +3,15 @@
 //! Each redirects back to the page with the form.
 
 use axum::extract::Path;
-use onward_core::command::{ForkPlan, Modification, ModifyPlan, StepSpec};
+use onward_core::command::{ForkPlan, Modification, ModifyPlan, StepSpec, StepUpdate};
 use onward_core::{Code, PlanId, StepId, StepType};
+use onward_engine::Error;
 use onward_engine::status::MAX_LISTED;
+use serde_json::{Map, Value};
 
-use super::plan::{find_plan, orders_field};
+use super::plan::{MINUTE_MS, find_plan, orders_field};
 use super::{Fields, FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
+use crate::tools::modify_plan;
 use crate::web::problem::Problem;
 
 /// Maximum number of plans that are changed or exported together.
@@ -78,15 +81,70 @@ pub(super) async fn fork(Path((plan, step)): Path<(String, String)>, post: FormP
     )))
 }
 
-pub(super) async fn edit_instructions(
-    Path(path): Path<(String, String)>,
-    post: FormPost,
-) -> PageResult {
-    let change = |step, post: &FormPost| Modification::UpdateInstructions {
-        step,
-        instructions: instructions(&post.fields),
+/// Changes the instructions of a step. The form of a pending step has its other fields, too.
+pub(super) async fn edit(Path(path): Path<(String, String)>, post: FormPost) -> PageResult {
+    let update = if post.fields.get("stepType").is_some() {
+        modify_plan::step_update(edited(&post.fields)).map_err(Error::from)?
+    } else {
+        StepUpdate {
+            instructions: Some(instructions(&post.fields)),
+            ..StepUpdate::default()
+        }
     };
-    modify(path, post, change, "instructed").await
+    let change = |step, _: &FormPost| modify_plan::of_step(step, update);
+    modify(path, post, change, "edited").await
+}
+
+/// A number without a fraction. The schema of the tool rejects what is not in range.
+fn whole(number: f64) -> Value {
+    format!("{number:.0}")
+        .parse::<i64>()
+        .map_or(Value::Null, Value::from)
+}
+
+/// The fields of the tool from the form of a pending step. Values that are not numbers or JSON are
+/// sent as texts, which the schema of the tool rejects.
+fn edited(fields: &Fields) -> Map<String, Value> {
+    let text = |name: &str| fields.get(name).unwrap_or_default().trim();
+    let number = |text: &str| {
+        text.parse::<u64>()
+            .map_or_else(|_| text.into(), Value::from)
+    };
+    let lines = |name: &str| -> Value {
+        let lines = text(name).lines().map(str::trim);
+        lines
+            .filter(|line| !line.is_empty())
+            .map(Value::from)
+            .collect()
+    };
+    let orders = text("dependsOn").split([',', ' ']);
+    let orders = orders.filter(|word| !word.is_empty()).map(number);
+    let minutes = match text("stallMinutes") {
+        "" => 0.into(),
+        minutes => match minutes.parse::<f64>() {
+            Ok(minutes) => whole(minutes * MINUTE_MS),
+            Err(_) => minutes.into(),
+        },
+    };
+    let schema = match text("resultSchema") {
+        "" => Map::new().into(),
+        schema => serde_json::from_str(schema).unwrap_or_else(|_| schema.into()),
+    };
+    let mut edited = Map::new();
+    let mut set = |name: &str, value: Value| edited.insert(name.to_owned(), value);
+    set("instructions", instructions(fields).into());
+    set("title", text("title").into());
+    set("stepType", text("stepType").into());
+    set("dependsOn", orders.collect());
+    set("stallThresholdMs", minutes);
+    set("acceptanceCriteria", lines("acceptanceCriteria"));
+    set("resultSchema", schema);
+    let reviewer = text("reviewBy");
+    set("reviewRequired", (!reviewer.is_empty()).into());
+    if !reviewer.is_empty() {
+        set("reviewBy", reviewer.into());
+    }
+    edited
 }
 
 /// The instructions field. Browsers send CRLF line breaks.

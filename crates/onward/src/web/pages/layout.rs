@@ -139,7 +139,7 @@ pub(super) fn denial(caller: &Caller, permission: Permission) -> Option<String> 
 /// The flash message for the query parameter `done`. Unknown values are ignored.
 pub(super) fn flash(outcome: &str) -> Option<&'static str> {
     Some(match outcome {
-        "instructed" => "The instructions were saved.",
+        "edited" => "The step was saved.",
         "added" => "The step was added.",
         "created" => "The plan was created. Copy the prompt and send it to an agent.",
         "moved" => "The step was moved.",

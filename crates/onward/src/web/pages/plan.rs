@@ -31,7 +31,7 @@ use rail::{Rail, Selection, View};
 use tabs::{Tab, Tabs};
 use verdict::{Facts, Part, Verdict};
 
-pub(super) use inspector::Inspector;
+pub(super) use inspector::{Inspector, MINUTE_MS};
 pub(super) use outcome::{message, orders_field};
 pub(super) use verdict::{prompt, steps_text};
 

@@ -3,21 +3,23 @@
 
 use onward_core::id::SessionId;
 use onward_core::role::Permission;
-use onward_core::step::{StepResult, StepState};
-use onward_core::{PlanId, StepId, StepStatus, Timestamp};
+use onward_core::step::{NewStep, ReviewBy, StepResult, StepState};
+use onward_core::{PlanId, StepId, StepStatus, StepType, Timestamp};
 use onward_engine::Error;
 use onward_engine::history::{Attempt, AttemptEnd, LateResult};
 
 use super::{PlanActions, note_text};
 use crate::output::{format, trail};
 use crate::web::pages::agent_name::{agent_name, directory};
-use crate::web::pages::evidence::{EvidenceRow, GatesView};
+use crate::web::pages::evidence::{EvidenceRow, GatesView, reviewer};
 use crate::web::pages::format::{Age, Badge, Clock, RelativeTime, multiline, one_line};
 use crate::web::pages::markdown_html::MarkdownHtml;
 use crate::web::pages::who::Who;
 use crate::web::pages::{PageError, Visit};
 
 const MAX_CHARS: usize = 100_000;
+/// Milliseconds in a minute.
+pub(in crate::web::pages) const MINUTE_MS: f64 = 60_000.0;
 /// Maximum number of steps that depend on this one.
 const MAX_BLOCKS: u32 = 1_000;
 
@@ -46,6 +48,8 @@ pub(in crate::web::pages) struct Inspector {
     pub(in crate::web::pages) blocks: Vec<StepLink>,
     pub(in crate::web::pages) instructions: MarkdownHtml,
     pub(in crate::web::pages) instructions_source: String,
+    /// The other fields, which can be changed while the step is pending.
+    pub(in crate::web::pages) edit: Option<EditFields>,
     pub(in crate::web::pages) summary: Option<MarkdownHtml>,
     pub(in crate::web::pages) data: Option<String>,
     pub(in crate::web::pages) report: Option<String>,
@@ -72,6 +76,46 @@ pub(in crate::web::pages) struct Inspector {
     pub(in crate::web::pages) supersedes: Option<StepLink>,
     pub(in crate::web::pages) superseded_by: Option<StepLink>,
     pub(in crate::web::pages) total: u32,
+}
+
+/// The values of a pending step in the form that changes it.
+pub(in crate::web::pages) struct EditFields {
+    pub(in crate::web::pages) title: String,
+    pub(in crate::web::pages) types: [(&'static str, bool); StepType::ALL.len()],
+    /// Set with the links to these steps.
+    pub(in crate::web::pages) depends_on: String,
+    pub(in crate::web::pages) minutes: Option<f64>,
+    pub(in crate::web::pages) criteria: String,
+    pub(in crate::web::pages) schema: String,
+    pub(in crate::web::pages) reviewers: [(&'static str, &'static str, bool); 3],
+}
+
+impl EditFields {
+    fn new(spec: &NewStep) -> Self {
+        let gates = spec.gates.as_deref();
+        let review_by = gates.and_then(|gates| gates.review_by);
+        let schema = gates.and_then(|gates| gates.result_schema.as_ref());
+        let option = |by: Option<ReviewBy>, label| {
+            let name = by.map_or("", ReviewBy::as_str);
+            (name, label, by == review_by)
+        };
+        Self {
+            title: spec.title.clone().unwrap_or_default(),
+            types: StepType::ALL.map(|kind| (kind.as_str(), kind == spec.step_type)),
+            depends_on: String::new(),
+            minutes: (spec.stall_threshold).map(|span| span.as_secs_f64() * 1_000.0 / MINUTE_MS),
+            criteria: gates.map_or_else(String::new, |gates| gates.acceptance_criteria.join("\n")),
+            schema: schema.map_or_else(String::new, |schema| format::pretty_json(&schema.parse())),
+            reviewers: [
+                option(None, "no review"),
+                option(Some(ReviewBy::Person), reviewer(ReviewBy::Person)),
+                option(
+                    Some(ReviewBy::OtherSession),
+                    reviewer(ReviewBy::OtherSession),
+                ),
+            ],
+        }
+    }
 }
 
 /// An attempt that ended.
@@ -180,6 +224,7 @@ impl Inspector {
             blocks: Vec::new(),
             instructions: MarkdownHtml::render(&spec.instructions, MAX_CHARS),
             instructions_source: spec.instructions.clone(),
+            edit: (status == StepStatus::Pending).then(|| EditFields::new(spec)),
             summary: None,
             data: None,
             report: None,
@@ -284,6 +329,10 @@ impl Inspector {
             .iter()
             .filter(|mark| step.spec.depends_on.contains(&mark.id));
         self.depends_on = needed.map(link).collect();
+        if let Some(edit) = &mut self.edit {
+            let orders = self.depends_on.iter().map(|link| link.order.to_string());
+            edit.depends_on = orders.collect::<Vec<_>>().join(", ");
+        }
         let find = |id: Option<StepId>| states.iter().find(|mark| Some(mark.id) == id).map(link);
         self.supersedes = find(step.spec.supersedes);
         self.superseded_by = find(step.superseded_by);
