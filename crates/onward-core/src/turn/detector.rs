@@ -120,6 +120,11 @@ impl ProgressDetector {
         }
     }
 
+    /// The idle calls of this turn.
+    pub(crate) fn evidence(&self) -> &[Evidence] {
+        &self.evidence
+    }
+
     /// The policy.
     pub fn policy(&self) -> &TurnPolicy {
         &self.policy

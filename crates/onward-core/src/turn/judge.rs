@@ -30,7 +30,8 @@ pub(crate) const MAX_STORED: usize = 1024;
 /// The maximum number of bytes of an error, and of an input, whose words are compared.
 const MAX_ERROR: usize = 8 * 1024;
 const MAX_INPUT: usize = 1024;
-/// The maximum number of characters of an answer. In a longer output, numbers are details.
+/// The maximum number of characters of an answer. In a longer output, numbers are details, unless it
+/// consists mostly of numbers.
 const MAX_ANSWER: usize = 240;
 /// The maximum length of an output that is compared between tools.
 const MAX_SHARED: usize = 400;
@@ -135,6 +136,8 @@ struct Output {
     says_more: bool,
     /// The number of characters.
     chars: usize,
+    /// At least half of its letters and digits are digits, such as a table of measurements.
+    is_numeric: bool,
     novelty: Novelty,
     /// It differs from every earlier output, at least in a number.
     differs: bool,
@@ -192,6 +195,7 @@ impl Output {
             says_more: outcome.is_negative() && says_more(call, &payload, seen),
             outcome,
             chars: payload.text.chars().count(),
+            is_numeric: is_numeric(&payload.text),
             novelty,
             differs,
             trend,
@@ -216,6 +220,7 @@ impl Output {
                 Some(true) | None => Outcome::Answer,
             },
             chars,
+            is_numeric: false,
             novelty: Novelty {
                 chars: is_new.then_some(chars),
                 detail: is_new,
@@ -236,6 +241,13 @@ impl Output {
             IdleReason::Seen
         }
     }
+}
+
+/// Whether a text has at least as many digits as letters.
+fn is_numeric(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let letters = text.chars().filter(|letter| letter.is_alphabetic()).count();
+    digits > 0 && digits >= letters
 }
 
 /// Whether another tool that does not act gave the same short output. An output that does not
@@ -442,7 +454,7 @@ fn is_edit(intent: Intent, external: ExternalChange, output: &Output) -> bool {
 /// Judges the short, empty or known output of a new call.
 fn score_answer(index: usize, intent: Intent, output: &Output, reason: IdleReason) -> Score {
     let learned = Score::Progress(Progress::Learned { call: index });
-    let is_answer = output.chars <= MAX_ANSWER;
+    let is_answer = output.chars <= MAX_ANSWER || output.is_numeric;
     let is_run = intent == Intent::Other && output.affirms;
     if output.outcome == Outcome::Silent {
         // A search without a match has no new output. Another command without output may have had

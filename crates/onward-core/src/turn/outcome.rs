@@ -194,6 +194,10 @@ const AFFIRMED: [&str; 7] = [
 ];
 /// Words that negate the next one: `0 errors`.
 const NEGATIONS: [&str; 5] = ["no", "0", "zero", "without", "not"];
+/// Words that a number counts: `"errors": 3` and `2 failed` are results, not refusals.
+const COUNTED: [&str; 6] = [
+    "errors", "failed", "failures", "rejected", "blocked", "invalid",
+];
 /// Words that negate the previous word: `"errors": 0`.
 const ABSENT: [&str; 5] = ["0", "null", "none", "false", "nil"];
 
@@ -353,11 +357,14 @@ fn contains(words: &[String], phrase: &str) -> bool {
     words.windows(length).enumerate().any(|(start, window)| {
         let same = window.iter().map(String::as_str).eq(phrase.split(' '));
         let negates = |word: &String, list: &[&str]| list.contains(&word.as_str());
+        let is_number = |word: &String| word.bytes().all(|byte| byte.is_ascii_digit());
+        let (before, after) = (at(start), words.get(start + 1));
+        let is_counted =
+            COUNTED.contains(&phrase) && before.into_iter().chain(after).any(is_number);
         same && (length > 1
-            || (!at(start).is_some_and(|word| negates(word, &NEGATIONS))
-                && !words
-                    .get(start + 1)
-                    .is_some_and(|word| negates(word, &ABSENT))))
+            || (!is_counted
+                && !before.is_some_and(|word| negates(word, &NEGATIONS))
+                && !after.is_some_and(|word| negates(word, &ABSENT))))
     })
 }
 
@@ -388,6 +395,7 @@ mod tests {
             "{\"ok\": false, \"message\": \"quota exhausted\"}",
             "Usage: edit START:END",
             "Operation not permitted",
+            "Error 403",
             "File unchanged since last read.",
         ] {
             assert_eq!(found(Some(true), output), Outcome::Refused, "{output}");
@@ -423,6 +431,8 @@ mod tests {
             "200",
             "disabled",
             "{\"ok\": true, \"errors\": 0}",
+            "{\"latency\": 0.4, \"count\": 31, \"errors\": 2}",
+            "19 passed, 2 failed",
             "{\"ok\": true, \"id\": \"m-17\", \"warnings\": []}",
         ] {
             assert_eq!(found(Some(true), output), Outcome::Answer, "{output}");

@@ -89,8 +89,8 @@ impl TurnJudge {
 
     /// The reminder to the agent that the next response must be text.
     pub fn reminder(&self) -> String {
-        let evidence = self.detector.state().evidence;
-        escalation::reminder(&self.escalation, ExternalChange::Unknown, &evidence)
+        let evidence = self.detector.evidence();
+        escalation::reminder(&self.escalation, ExternalChange::Unknown, evidence)
     }
 
     /// The final answer of a turn in which the model only calls tools.

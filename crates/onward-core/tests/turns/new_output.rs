@@ -72,6 +72,18 @@ fn searches_without_matches_are_idle() {
 }
 
 #[test]
+fn another_table_of_numbers_is_progress() {
+    let table = |nth: u64| {
+        let rows = (0..20).map(|row| format!("{},{}\n", nth * 7919 + row, nth * row * 31));
+        read(&format!("data-{nth}.csv"), &rows.collect::<String>())
+    };
+    assert_eq!(Harness::default().stalls_after((1..20).map(table)), None);
+    // The same table in other files is not.
+    let copies = (1..20).map(|nth| read(&format!("copy-{nth}.csv"), &page(0, 5)));
+    assert!(Harness::default().stalls_after(copies).is_some());
+}
+
+#[test]
 fn reading_back_written_text_is_not_progress() {
     let text = page(0, 5);
     let write = tool(

@@ -42,11 +42,10 @@ impl Conversation {
     fn step(&mut self) {
         self.steps += 1;
         let id = format!("call_{}", self.steps);
-        let line = format!(
-            "{}: \"high\" tide at harbour {}\n",
-            self.steps,
-            self.steps * 7
-        );
+        // Another name each time: an output that differs only in its numbers would be a loop.
+        let digits = self.steps.to_string();
+        let name: String = digits.bytes().map(|digit| char::from(digit + 49)).collect();
+        let line = format!("{}: \"high\" tide at harbour {name}\n", self.steps);
         let output = line.repeat(RESULT_BYTES / line.len());
         let input = json!({ "command": format!("cat tides-{}.md", self.steps) });
         let [call, result]: [Value; 2] = match self.api {
