@@ -116,6 +116,8 @@ pub struct CreatePlan {
     pub session: Option<SessionId>,
     /// Who wrote the plan.
     pub origin: Origin,
+    /// A new id for the review of the plan's start. `None` if the plan requires no approval.
+    pub approval: Option<ReviewId>,
 }
 
 impl CreatePlan {
@@ -138,6 +140,7 @@ impl CreatePlan {
             on_stall: OnStall::default(),
             session: None,
             origin: Origin::default(),
+            approval: None,
         }
     }
 }
@@ -157,6 +160,8 @@ pub struct ForkPlan {
     pub design_rationale: Option<String>,
     /// The session that creates the plan.
     pub session: Option<SessionId>,
+    /// A new id for the review of the plan's start. `None` if the plan requires no approval.
+    pub approval: Option<ReviewId>,
 }
 
 /// Claim the next step.

@@ -9,6 +9,7 @@
 //! [`decide`] takes the facts from a [`Plan`] in memory.
 
 pub mod abandon;
+mod approval;
 mod check;
 mod claim;
 pub mod create;

@@ -69,7 +69,7 @@ pub enum Event {
         /// The cause.
         by: SkipCause,
     },
-    /// A step was requeued for another attempt.
+    /// A step was requeued for another attempt, or the approval of the plan's start released it.
     StepRequeued {
         /// The step.
         step: StepId,
@@ -297,11 +297,13 @@ pub enum RequeueReason {
     Stalled,
     /// The step stalled, and another session took it over.
     TakenOver,
+    /// A person approved the start of the plan. The step had no claim.
+    Approved,
 }
 
 impl RequeueReason {
     /// All reasons.
-    pub const ALL: [Self; 3] = [Self::Manual, Self::Stalled, Self::TakenOver];
+    pub const ALL: [Self; 4] = [Self::Manual, Self::Stalled, Self::TakenOver, Self::Approved];
 
     /// The value in the audit trail.
     pub const fn as_str(self) -> &'static str {
@@ -309,6 +311,17 @@ impl RequeueReason {
             RequeueReason::Manual => "by_hand",
             RequeueReason::Stalled => "stalled",
             RequeueReason::TakenOver => "taken_over",
+            RequeueReason::Approved => "approved",
+        }
+    }
+
+    /// The status of the step before the event.
+    pub const fn previous_status(self) -> StepStatus {
+        match self {
+            RequeueReason::Manual | RequeueReason::Stalled | RequeueReason::TakenOver => {
+                StepStatus::InProgress
+            }
+            RequeueReason::Approved => StepStatus::AwaitingInput,
         }
     }
 }

@@ -98,11 +98,11 @@ pub struct PendingReview {
 pub enum PlanState {
     /// No step has been claimed yet.
     Planning,
-    /// At least one step has been claimed.
+    /// At least one step has been claimed, or the start was approved.
     Executing,
-    /// At least one review of scope [`Plan`](crate::step::ReviewScope::Plan) is pending.
+    /// At least one review that [stops the plan](crate::step::ReviewScope::stops_plan) is pending.
     AwaitingReview {
-        /// The pending reviews of that scope, oldest first. Never empty.
+        /// The pending reviews that stop the plan, oldest first. Never empty.
         reviews: Vec<PendingReview>,
     },
     /// A step stalled.

@@ -5,12 +5,14 @@
 //! step.
 
 mod apply;
+mod failure;
 mod gates;
 mod redo;
 mod review;
 mod work;
 
 pub use apply::{StepApplyError, StepChange};
+pub use failure::FailReason;
 pub use gates::{Evidence, EvidenceKind, Gates};
 pub use review::{Review, ReviewBy, ReviewScope};
 pub use work::{Undelivered, Work};
@@ -120,8 +122,12 @@ pub enum StepCause {
     Complete,
     /// The agent requests a review.
     RequestReview,
+    /// The author of the plan requires the approval of its start.
+    RequestApproval,
     /// The reviewer approves.
     Approve,
+    /// The reviewer approves the start of the plan.
+    ApproveStart,
     /// The reviewer rejects.
     Reject,
     /// The reviewer requests changes.
@@ -179,6 +185,7 @@ impl StepStatus {
             (S::Pending, C::Claim) => Ok(S::InProgress),
             (S::Pending, C::BranchSkip) => Ok(S::Skipped),
             (S::Pending, C::FailManually) => Ok(S::Failed),
+            (S::Pending, C::RequestApproval) => Ok(S::AwaitingInput),
             (S::InProgress, C::Complete) => Ok(S::Completed),
             (S::InProgress, C::RequestReview) => Ok(S::AwaitingInput),
             (S::InProgress, C::Requeue) => Ok(S::Pending),
@@ -186,6 +193,7 @@ impl StepStatus {
                 Ok(S::Failed)
             }
             (S::AwaitingInput, C::Approve) => Ok(S::Completed),
+            (S::AwaitingInput, C::ApproveStart) => Ok(S::Pending),
             (S::AwaitingInput, C::Reject) => Ok(S::Failed),
             (S::AwaitingInput, C::Revise) => Ok(S::InProgress),
             (S::AwaitingInput, C::ReviewSkip) => Ok(S::Skipped),
@@ -195,11 +203,16 @@ impl StepStatus {
                 C::FailByPolicy | C::ExhaustAttempts | C::Requeue | C::Complete | C::RequestReview,
             )
             | (S::Pending | S::InProgress, C::Approve | C::Reject | C::Revise | C::ReviewSkip)
-            | (S::InProgress, C::Claim | C::BranchSkip)
+            | (S::Pending | S::InProgress, C::ApproveStart)
+            | (S::InProgress, C::Claim | C::BranchSkip | C::RequestApproval)
             | (S::AwaitingInput, C::Claim | C::BranchSkip | C::FailManually | C::FailByPolicy)
             | (
                 S::AwaitingInput,
-                C::ExhaustAttempts | C::Requeue | C::Complete | C::RequestReview,
+                C::ExhaustAttempts
+                | C::Requeue
+                | C::Complete
+                | C::RequestReview
+                | C::RequestApproval,
             )
             | (S::Completed | S::Skipped | S::Failed, C::Claim | C::BranchSkip | C::FailManually)
             | (
@@ -210,6 +223,7 @@ impl StepStatus {
                 S::Completed | S::Skipped | S::Failed,
                 C::Complete | C::RequestReview | C::Approve,
             )
+            | (S::Completed | S::Skipped | S::Failed, C::RequestApproval | C::ApproveStart)
             | (S::Completed | S::Skipped | S::Failed, C::Reject | C::Revise | C::ReviewSkip) => {
                 Err(IllegalStepTransition { from: self, cause })
             }
@@ -233,7 +247,7 @@ impl FromStr for StepStatus {
 
 impl StepCause {
     /// All causes.
-    pub const ALL: [StepCause; 12] = [
+    pub const ALL: [StepCause; 14] = [
         StepCause::Claim,
         StepCause::BranchSkip,
         StepCause::FailManually,
@@ -242,7 +256,9 @@ impl StepCause {
         StepCause::Requeue,
         StepCause::Complete,
         StepCause::RequestReview,
+        StepCause::RequestApproval,
         StepCause::Approve,
+        StepCause::ApproveStart,
         StepCause::Reject,
         StepCause::Revise,
         StepCause::ReviewSkip,
@@ -259,7 +275,9 @@ impl StepCause {
             StepCause::Requeue => "the step is requeued",
             StepCause::Complete => "a result is submitted",
             StepCause::RequestReview => "a review is requested",
+            StepCause::RequestApproval => "the plan is created with `requiresApproval`",
             StepCause::Approve => "`approve`",
+            StepCause::ApproveStart => "`approve` of the plan's start",
             StepCause::Reject => "`reject`",
             StepCause::Revise => "`modify`",
             StepCause::ReviewSkip => "`skip`",
@@ -275,10 +293,12 @@ impl StepCause {
             }
             StepCause::Requeue => "cannot requeue the step",
             StepCause::Complete => "cannot submit a result",
-            StepCause::RequestReview => "cannot request a review",
-            StepCause::Approve | StepCause::Reject | StepCause::Revise | StepCause::ReviewSkip => {
-                "no pending review"
-            }
+            StepCause::RequestReview | StepCause::RequestApproval => "cannot request a review",
+            StepCause::Approve
+            | StepCause::ApproveStart
+            | StepCause::Reject
+            | StepCause::Revise
+            | StepCause::ReviewSkip => "no pending review",
         }
     }
 }
@@ -325,67 +345,6 @@ impl StepResult {
     }
 }
 
-/// Why a step failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FailReason {
-    /// A caller failed the step with `fail_step`, with an optional reason.
-    Manual(Option<String>),
-    /// The step stalled, and the policy is `fail`.
-    Stalled,
-    /// All attempts are used.
-    AttemptsExhausted,
-    /// A reviewer rejected the step, with optional feedback.
-    Rejected(Option<String>),
-}
-
-impl FailReason {
-    /// All kinds.
-    pub const KINDS: [&str; 4] = ["by_hand", "stalled", "attempts_used_up", "rejected"];
-
-    /// The reason of this kind, with the caller's text.
-    pub fn from_kind(kind: &str, text: Option<String>) -> Option<Self> {
-        match kind {
-            "by_hand" => Some(FailReason::Manual(text)),
-            "stalled" => Some(FailReason::Stalled),
-            "attempts_used_up" => Some(FailReason::AttemptsExhausted),
-            "rejected" => Some(FailReason::Rejected(text)),
-            _ => None,
-        }
-    }
-
-    /// The stored value.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            FailReason::Manual(_) => "by_hand",
-            FailReason::Stalled => "stalled",
-            FailReason::AttemptsExhausted => "attempts_used_up",
-            FailReason::Rejected(_) => "rejected",
-        }
-    }
-
-    /// The caller's text.
-    pub fn text(&self) -> Option<&str> {
-        match self {
-            FailReason::Manual(text) | FailReason::Rejected(text) => text.as_deref(),
-            FailReason::Stalled | FailReason::AttemptsExhausted => None,
-        }
-    }
-}
-
-impl fmt::Display for FailReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FailReason::Manual(Some(reason)) | FailReason::Rejected(Some(reason)) => {
-                f.write_str(reason)
-            }
-            FailReason::Manual(None) => f.write_str("failed manually"),
-            FailReason::Stalled => f.write_str("stalled"),
-            FailReason::AttemptsExhausted => f.write_str("all attempts used"),
-            FailReason::Rejected(None) => f.write_str("rejected"),
-        }
-    }
-}
-
 /// The cause of a skip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkipCause {
@@ -407,8 +366,9 @@ pub enum StepState {
     InProgress(Work),
     /// Awaiting review. The step cannot stall in this state.
     AwaitingInput {
-        /// The work that continues after `modify`.
-        work: Work,
+        /// The work that continues after `modify`. `None` if the start of the plan is under
+        /// review: no agent has claimed the step.
+        work: Option<Work>,
         /// The open review.
         review: Review,
     },
@@ -525,9 +485,8 @@ impl Step {
     pub fn claim(&self) -> Option<&Claim> {
         match &self.state {
             StepState::Pending { .. } => None,
-            StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => {
-                Some(&work.claim)
-            }
+            StepState::InProgress(work) => Some(&work.claim),
+            StepState::AwaitingInput { work, .. } => work.as_ref().map(|work| &work.claim),
             StepState::Completed { claim, .. } => Some(claim),
             StepState::Skipped { claim, .. } | StepState::Failed { claim, .. } => claim.as_ref(),
         }
@@ -539,8 +498,9 @@ impl Step {
         let requeued = u32::try_from(self.superseded.len()).unwrap_or(u32::MAX);
         match &self.state {
             StepState::Pending { attempt } => *attempt,
+            StepState::AwaitingInput { work: None, .. } => requeued.saturating_add(1),
             StepState::InProgress(_)
-            | StepState::AwaitingInput { .. }
+            | StepState::AwaitingInput { work: Some(_), .. }
             | StepState::Completed { .. }
             | StepState::Skipped { .. }
             | StepState::Failed { .. } => self.claim().map_or(requeued, |claim| claim.attempt),
@@ -562,7 +522,8 @@ impl Step {
     /// The work of a claimed step: in progress or under review.
     pub fn claimed_work(&self) -> Option<&Work> {
         match &self.state {
-            StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => Some(work),
+            StepState::InProgress(work) => Some(work),
+            StepState::AwaitingInput { work, .. } => work.as_ref(),
             StepState::Pending { .. }
             | StepState::Completed { .. }
             | StepState::Skipped { .. }

@@ -1,6 +1,7 @@
 //! Plans: the commands that change them, the queries that read them, and the context that agents
 //! receive. One file per use case.
 
+mod approval;
 pub(crate) mod attention;
 pub mod audit;
 pub mod context;

@@ -15,7 +15,7 @@ mod write;
 use std::cell::Cell;
 
 use onward_core::command::CreatePlan;
-use onward_core::id::{BranchId, StepRef};
+use onward_core::id::{BranchId, ReviewId, StepRef};
 use onward_core::refusal::BadDependency;
 use onward_core::{Code, PlanId, Refusal, StepId, decide};
 use onward_engine::{Engine, Error};
@@ -98,6 +98,10 @@ impl PreviewIds {
 impl NewIds for PreviewIds {
     fn new_plan_id(&self) -> PlanId {
         PlanId::from_u128(self.next())
+    }
+
+    fn new_review_id(&self) -> ReviewId {
+        ReviewId::from_u128(self.next())
     }
 
     fn new_step_id(&self) -> StepId {

@@ -1,19 +1,23 @@
 //! Creates a plan. The whole input is checked, orders are resolved to ids and conditions are
-//! parsed, so that every stored plan can be executed.
+//! parsed, so that every stored plan can be executed. With an approval, the first event is followed by
+//! the review of the plan's start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::approval;
 use super::check::Check;
+use super::draft::Draft;
 use super::resolve::{self, ExistingSteps, ReferencedStep};
 use crate::command::{ActionSpec, BranchSpec, CreatePlan};
 use crate::event::{Change, Created, Event};
 use crate::id::StepId;
-use crate::plan::Brief;
+use crate::plan::{Brief, PlanHead};
 use crate::policy::{
     MAX_BRANCHES, MAX_BRANCHES_PER_STEP, MAX_NAME, MAX_PATTERN_BYTES, MAX_QUESTION, MAX_STEPS,
 };
 use crate::refusal::Refusal;
 use crate::step::StepStatus;
+use crate::time::Timestamp;
 
 /// Decides the command.
 pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
@@ -71,11 +75,17 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
         on_stall: command.on_stall,
         session: command.session.clone(),
     };
+    let mut events = Vec::new();
+    if let Some(review) = command.approval {
+        // The time of an event is not part of the head of an open plan.
+        let mut draft = Draft::new(&PlanHead::new(&created), Timestamp::MIN);
+        approval::request(&mut draft, &created, created.steps.iter(), review)?;
+        events = draft.into_events();
+    }
     let change = Change::Created(Box::new(created));
-    Ok(vec![Event::PlanModified {
-        change,
-        rationale: command.design_rationale.clone(),
-    }])
+    let rationale = command.design_rationale.clone();
+    events.insert(0, Event::PlanModified { change, rationale });
+    Ok(events)
 }
 
 fn check_input(command: &CreatePlan) -> Result<(), Refusal> {

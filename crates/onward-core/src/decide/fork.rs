@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::approval;
 use super::check::Check;
 use super::draft::Draft;
 use super::modify::{is_spent, last_successor};
@@ -87,6 +88,12 @@ pub fn decide(
             verdicts: Vec::new(),
             session: None,
         })?;
+    }
+    if let Some(review) = command.approval {
+        let copies = copied.iter().zip(&created.steps);
+        let open = copies.filter(|(step, _)| taken_over(step, command.from_order).is_none());
+        let open = open.map(|(_, copy)| copy);
+        approval::request(&mut draft, &created, open, review)?;
     }
     let rationale = created.brief.design_rationale.clone();
     let change = Change::Created(Box::new(created));

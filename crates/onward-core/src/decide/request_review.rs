@@ -9,7 +9,7 @@ use crate::command::RequestReview;
 use crate::event::{Event, ReviewAction};
 use crate::policy::{MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY};
 use crate::refusal::Refusal;
-use crate::step::{ReviewBy, Step, StepCause, StepState};
+use crate::step::{ReviewBy, ReviewScope, Step, StepCause, StepState};
 use crate::time::Timestamp;
 
 /// Decides the command.
@@ -29,6 +29,9 @@ pub fn decide(
             command.questions.len()
         );
         check.issue("questions", message);
+    }
+    if command.scope == ReviewScope::Start {
+        check.issue("scope", "must be `plan` or `step`");
     }
     for (index, question) in command.questions.iter().enumerate() {
         check.text(&format!("questions[{index}]"), question, MAX_REMARK);

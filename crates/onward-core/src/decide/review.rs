@@ -1,6 +1,7 @@
 //! Decides a review. `approve` completes the step with the result under review, or with the review's
 //! summary, and evaluates its branches; `reject` fails the step and the plan; `modify` returns the step to its agent with the
-//! feedback; `skip` skips the step. Repeating a decision returns no events, and the caller repeats
+//! feedback; `skip` skips the step. A review of the plan's start is approved or rejected, and approval
+//! releases the step without a result. Repeating a decision returns no events, and the caller repeats
 //! its first response.
 //!
 //! The review of a gate is decided by a person or, if the gate allows it, by an agent in another
@@ -15,14 +16,14 @@ use super::draft::Draft;
 use super::facts::StepFacts;
 use super::finish::{self, Completion, Outcome};
 use crate::command::{DecideReview, Reviewer};
-use crate::event::{Decided, Decision, Event, ResumedBy, ReviewAction};
+use crate::event::{Decided, Decision, Event, RequeueReason, ResumedBy, ReviewAction};
 use crate::plan::{PlanFailure, PlanStatus};
 use crate::policy::MAX_INSTRUCTIONS;
 use crate::refusal::Refusal;
 use crate::role::{Forbidden, Permission, Role};
 use crate::step::{
-    FailReason, IllegalStepTransition, Review, ReviewBy, SkipCause, Step, StepCause, StepResult,
-    StepState, StepStatus,
+    FailReason, IllegalStepTransition, Review, ReviewBy, ReviewScope, SkipCause, Step, StepCause,
+    StepResult, StepState, StepStatus,
 };
 use crate::time::Timestamp;
 
@@ -59,6 +60,7 @@ pub fn decide(
         return Err(Refusal::PlanIsTerminal(plan.status()));
     }
     let review = open_review(step, command)?;
+    check_decision(review, command.decision)?;
     if command.decision == Decision::Modify {
         let text = feedback.as_deref().ok_or(Refusal::FeedbackRequired)?;
         let actual = step.spec.instructions.chars().count() + text.chars().count();
@@ -88,6 +90,14 @@ pub fn decide(
     })?;
     let from = StepStatus::AwaitingInput;
     match command.decision {
+        Decision::Approve if review.scope == ReviewScope::Start => {
+            draft.push(Event::StepRequeued {
+                step: step.id(),
+                attempt: step.attempt(),
+                reason: RequeueReason::Approved,
+            })?;
+            Ok(Outcome::Events(draft.into_events()))
+        }
         Decision::Approve => {
             let result = match &review.result {
                 Some(result) => Arc::clone(result),
@@ -123,6 +133,24 @@ pub fn decide(
             Ok(Outcome::Events(draft.finish()?))
         }
     }
+}
+
+/// Rejects a decision that a review of this scope does not have.
+fn check_decision(review: &Review, decision: Decision) -> Result<(), Refusal> {
+    let decisions = Decision::on(review.scope);
+    if decisions.contains(&decision) {
+        return Ok(());
+    }
+    let names: Vec<String> = decisions.iter().map(|name| format!("`{name}`")).collect();
+    let mut check = Check::default();
+    check.issue(
+        "decision",
+        format!(
+            "must be {}: the start of the plan is under review",
+            names.join(" or ")
+        ),
+    );
+    check.finish()
 }
 
 /// Whether the reviewer may decide.

@@ -113,8 +113,8 @@ fn is_repetition(step: &Step, command: &SubmitResult, submitted: &StepResult) ->
     match &step.state {
         StepState::Completed { claim, result, .. } => is_same(claim, result),
         StepState::AwaitingInput { work, review } => {
-            let result = review.result.as_deref();
-            result.is_some_and(|result| is_same(&work.claim, result))
+            let submitted = work.as_ref().zip(review.result.as_deref());
+            submitted.is_some_and(|(work, result)| is_same(&work.claim, result))
         }
         StepState::Pending { .. }
         | StepState::InProgress(_)

@@ -11,7 +11,7 @@ use crate::step::{ReviewBy, ReviewScope, StepResult};
 /// A reviewer's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// The summary becomes the result.
+    /// The summary becomes the result, or the plan starts.
     Approve,
     /// The plan fails.
     Reject,
@@ -29,6 +29,14 @@ impl Decision {
         Decision::Modify,
         Decision::Skip,
     ];
+
+    /// The decisions on a review of this scope.
+    pub const fn on(scope: ReviewScope) -> &'static [Decision] {
+        match scope {
+            ReviewScope::Plan | ReviewScope::Step => &Self::ALL,
+            ReviewScope::Start => &[Decision::Approve, Decision::Reject],
+        }
+    }
 
     /// The value in the API and in the audit trail.
     pub const fn as_str(self) -> &'static str {
@@ -58,7 +66,8 @@ impl FromStr for Decision {
 /// A review request or a decision.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReviewAction {
-    /// An agent requests a review, or submits a result that must be reviewed.
+    /// An agent requests a review, submits a result that must be reviewed, or creates a plan that
+    /// must be approved.
     Requested {
         /// The text under review.
         summary: String,

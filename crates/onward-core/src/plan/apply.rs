@@ -8,7 +8,7 @@ use crate::branch::Effect;
 use crate::event::{Change, Created, Decision, Event, ReviewAction};
 use crate::id::{ReviewId, SessionId, StepId};
 use crate::progress::Counts;
-use crate::step::{ReviewScope, StepStatus};
+use crate::step::StepStatus;
 use crate::time::Timestamp;
 
 impl PlanHead {
@@ -55,10 +55,10 @@ impl PlanHead {
                 self.check_open()?;
                 self.counts.shift(*from, StepStatus::Skipped);
             }
-            Event::StepRequeued { .. } => {
+            Event::StepRequeued { reason, .. } => {
                 self.check_open()?;
                 self.counts
-                    .shift(StepStatus::InProgress, StepStatus::Pending);
+                    .shift(reason.previous_status(), StepStatus::Pending);
             }
             Event::StepProgressed { session, .. } | Event::FeedbackDelivered { session, .. } => {
                 self.check_open()?;
@@ -148,17 +148,14 @@ impl PlanHead {
     ) -> Result<(), IllegalPlanTransition> {
         match action {
             ReviewAction::Requested { session, scope, .. } => {
-                match scope {
-                    ReviewScope::Plan => {
-                        self.status().after(PlanCause::RequestReview)?;
-                        self.add_review(PendingReview { step, review });
-                    }
-                    ReviewScope::Step => {
-                        self.status().after(PlanCause::RequestStepReview)?;
-                    }
+                if scope.stops_plan() {
+                    self.status().after(PlanCause::RequestReview)?;
+                    self.add_review(PendingReview { step, review });
+                } else {
+                    self.status().after(PlanCause::RequestStepReview)?;
                 }
                 self.counts
-                    .shift(StepStatus::InProgress, StepStatus::AwaitingInput);
+                    .shift(scope.previous_status(), StepStatus::AwaitingInput);
                 self.set_last_session(session.as_ref());
             }
             ReviewAction::Decided { decision, .. } => match decision {

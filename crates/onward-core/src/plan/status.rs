@@ -12,7 +12,7 @@ use crate::policy::{UnknownVariant, parse_variant};
 pub enum PlanStatus {
     /// No step has been claimed yet.
     Planning,
-    /// At least one step has been claimed.
+    /// At least one step has been claimed, or the start was approved.
     Executing,
     /// A review of the plan is pending. A review of scope `step` does not stop its plan.
     AwaitingReview,
@@ -29,14 +29,14 @@ pub enum PlanStatus {
 pub enum PlanCause {
     /// The first step is claimed or ends.
     Begin,
-    /// A review of scope `plan` is requested.
+    /// A review of scope `plan` or `start` is requested.
     RequestReview,
     /// A review of scope `step` is requested.
     RequestStepReview,
-    /// The reviewer approves, modifies or skips, and no other review of scope `plan` is pending.
+    /// The reviewer approves, modifies or skips, and no other review stops the plan.
     Decide,
-    /// The reviewer approves, modifies or skips a review of scope `step`, or one of several of scope
-    /// `plan`.
+    /// The reviewer approves, modifies or skips a review of scope `step`, or one of several that
+    /// stop the plan.
     DecideOne,
     /// The reviewer rejects.
     Reject,
@@ -102,6 +102,7 @@ impl PlanStatus {
         use PlanStatus as S;
         match (self, cause) {
             (S::Planning, C::Begin) => Ok(S::Executing),
+            (S::Planning, C::RequestReview) => Ok(S::AwaitingReview),
             (S::Planning, C::Abandon) => Ok(S::Failed),
             (S::Executing, C::RequestReview) => Ok(S::AwaitingReview),
             (S::Executing, C::RequestStepReview | C::DecideOne) => Ok(S::Executing),
@@ -116,7 +117,7 @@ impl PlanStatus {
             (S::Stalled, C::Resume) => Ok(S::Executing),
             (S::Stalled, C::Abandon) => Ok(S::Failed),
 
-            (S::Planning, C::RequestReview | C::Decide | C::Reject | C::Stall | C::Resume)
+            (S::Planning, C::Decide | C::Reject | C::Stall | C::Resume)
             | (S::Planning, C::RequestStepReview | C::DecideOne | C::Finish | C::BranchFail)
             | (S::Executing, C::Begin | C::Decide | C::Resume)
             | (S::AwaitingReview, C::Begin | C::Stall | C::Resume | C::Finish)
@@ -166,10 +167,10 @@ impl PlanCause {
     pub const fn as_str(self) -> &'static str {
         match self {
             PlanCause::Begin => "the first step is claimed or ends",
-            PlanCause::RequestReview => "a review of scope `plan` is requested",
+            PlanCause::RequestReview => "a review of scope `plan` or `start` is requested",
             PlanCause::RequestStepReview => "a review of scope `step` is requested",
             PlanCause::Decide => {
-                "`approve`, `modify` or `skip` of the last pending review of scope `plan`"
+                "`approve`, `modify` or `skip` of the last pending review of scope `plan` or `start`"
             }
             PlanCause::DecideOne => "`approve`, `modify` or `skip` of any other review",
             PlanCause::Reject => "`reject`",

@@ -4,10 +4,12 @@
 //! step, or about no step, changes nothing.
 
 use super::{
-    Claim, FEEDBACK, FailReason, IllegalStepTransition, NewStep, Review, Step, StepCause,
+    Claim, FEEDBACK, IllegalStepTransition, NewStep, Review, ReviewScope, Step, StepCause,
     StepState, StepStatus, Undelivered, Work,
 };
-use crate::event::{Change, Decision, Event, ProgressSource, ReviewAction, Successor};
+use crate::event::{
+    Change, Decision, Event, ProgressSource, RequeueReason, ReviewAction, Successor,
+};
 use crate::id::{ArtifactId, ReviewId, StepId};
 use crate::policy::CLOCK_TOLERANCE;
 use crate::stall::Stall;
@@ -46,18 +48,6 @@ pub enum StepChange {
     State,
     /// The definition, and possibly the state.
     Definition,
-}
-
-impl FailReason {
-    /// The transition that this failure causes.
-    pub const fn cause(&self) -> StepCause {
-        match self {
-            FailReason::Manual(_) => StepCause::FailManually,
-            FailReason::Stalled => StepCause::FailByPolicy,
-            FailReason::AttemptsExhausted => StepCause::ExhaustAttempts,
-            FailReason::Rejected(_) => StepCause::Reject,
-        }
-    }
 }
 
 /// Appends a reviewer's feedback to a step's instructions.
@@ -141,6 +131,15 @@ impl Step {
                     claim,
                     ended_at: at,
                 };
+            }
+            Event::StepRequeued {
+                attempt,
+                reason: RequeueReason::Approved,
+                ..
+            } => {
+                self.check_transition(StepStatus::AwaitingInput, StepCause::ApproveStart)?;
+                self.check_attempt(*attempt)?;
+                self.state = StepState::Pending { attempt: *attempt };
             }
             Event::StepRequeued { attempt, .. } => {
                 let work = self.take_work(StepStatus::InProgress, StepCause::Requeue)?;
@@ -239,9 +238,10 @@ impl Step {
     /// one. This is not activity: `updated_at` does not change.
     fn apply_kept(&mut self, artifact: ArtifactId, attempt: Option<u32>) -> StepChange {
         match &mut self.state {
-            StepState::InProgress(work) | StepState::AwaitingInput { work, .. }
-                if Some(work.claim.attempt) == attempt =>
-            {
+            StepState::InProgress(work)
+            | StepState::AwaitingInput {
+                work: Some(work), ..
+            } if Some(work.claim.attempt) == attempt => {
                 work.kept = Some(artifact);
                 StepChange::State
             }
@@ -256,12 +256,7 @@ impl Step {
 
     fn apply_start(&mut self, claim: &Claim, at: Timestamp) -> Result<(), StepApplyError> {
         self.check_transition(StepStatus::Pending, StepCause::Claim)?;
-        if claim.attempt != self.attempt() {
-            return Err(StepApplyError::WrongAttempt {
-                expected: claim.attempt,
-                actual: self.attempt(),
-            });
-        }
+        self.check_attempt(claim.attempt)?;
         self.state = StepState::InProgress(Work {
             claim: claim.clone(),
             started_at: at,
@@ -302,7 +297,15 @@ impl Step {
                 by,
                 result,
             } => {
-                let work = self.take_work(StepStatus::InProgress, StepCause::RequestReview)?;
+                let work = match scope {
+                    ReviewScope::Plan | ReviewScope::Step => {
+                        Some(self.take_work(StepStatus::InProgress, StepCause::RequestReview)?)
+                    }
+                    ReviewScope::Start => {
+                        self.check_transition(StepStatus::Pending, StepCause::RequestApproval)?;
+                        None
+                    }
+                };
                 self.state = StepState::AwaitingInput {
                     work,
                     review: Review {
@@ -335,9 +338,7 @@ impl Step {
             ReviewAction::Decided {
                 decision: Decision::Approve | Decision::Reject | Decision::Skip,
                 ..
-            } => {
-                self.take_work(StepStatus::AwaitingInput, StepCause::Approve)?;
-            }
+            } => self.check_transition(StepStatus::AwaitingInput, StepCause::Approve)?,
         }
         Ok(StepChange::State)
     }
@@ -379,20 +380,24 @@ impl Step {
         Ok(())
     }
 
+    /// Checks that the event's attempt is the step's.
+    fn check_attempt(&self, expected: u32) -> Result<(), StepApplyError> {
+        let actual = self.attempt();
+        if expected == actual {
+            Ok(())
+        } else {
+            Err(StepApplyError::WrongAttempt { expected, actual })
+        }
+    }
+
     /// As [`check_transition`](Self::check_transition), and returns the work.
     fn take_work(&self, expected: StepStatus, cause: StepCause) -> Result<Work, StepApplyError> {
         self.check_transition(expected, cause)?;
-        match &self.state {
-            StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => Ok(work.clone()),
-            StepState::Pending { .. }
-            | StepState::Completed { .. }
-            | StepState::Skipped { .. }
-            | StepState::Failed { .. } => {
-                Err(StepApplyError::IllegalTransition(IllegalStepTransition {
-                    from: self.status(),
-                    cause,
-                }))
-            }
-        }
+        let from = self.status();
+        let work = self.claimed_work().cloned();
+        work.ok_or(StepApplyError::IllegalTransition(IllegalStepTransition {
+            from,
+            cause,
+        }))
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::StepResult;
+use super::{StepResult, StepStatus};
 use crate::id::{ReviewId, SessionId};
 use crate::policy::{UnknownVariant, parse_variant};
 use crate::time::Timestamp;
@@ -14,7 +14,8 @@ use crate::time::Timestamp;
 pub struct Review {
     /// The review's id.
     pub id: ReviewId,
-    /// The text under review. On approval it becomes the step's result.
+    /// The text under review. On approval it becomes the step's result, unless the start of the plan
+    /// is under review.
     pub summary: String,
     /// The agent's questions.
     pub questions: Vec<String>,
@@ -76,17 +77,37 @@ pub enum ReviewScope {
     Plan,
     /// The step and the steps that depend on it.
     Step,
+    /// The start of the plan: no step is assigned before a person approves it. Its first open step
+    /// carries the review.
+    Start,
 }
 
 impl ReviewScope {
     /// All scopes.
-    pub const ALL: [Self; 2] = [Self::Plan, Self::Step];
+    pub const ALL: [Self; 3] = [Self::Plan, Self::Step, Self::Start];
 
     /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             ReviewScope::Plan => "plan",
             ReviewScope::Step => "step",
+            ReviewScope::Start => "start",
+        }
+    }
+
+    /// The status of the step before the request.
+    pub const fn previous_status(self) -> StepStatus {
+        match self {
+            ReviewScope::Plan | ReviewScope::Step => StepStatus::InProgress,
+            ReviewScope::Start => StepStatus::Pending,
+        }
+    }
+
+    /// Whether the plan waits for the decision.
+    pub const fn stops_plan(self) -> bool {
+        match self {
+            ReviewScope::Plan | ReviewScope::Start => true,
+            ReviewScope::Step => false,
         }
     }
 }

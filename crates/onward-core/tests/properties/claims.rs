@@ -8,7 +8,7 @@ use onward_core::decide::start_next::{assigned_step, claim_ready};
 use onward_core::decide::{StepFacts, With};
 use onward_core::event::{ProgressSource, RequeueReason};
 use onward_core::id::{ClaimToken, SessionId, StepId};
-use onward_core::step::{Claim, Undelivered};
+use onward_core::step::{Claim, ReviewScope, StepState, Undelivered};
 use onward_core::{Command, Event, PlanStatus, Step, StepStatus, Timestamp, decide};
 use proptest::prelude::*;
 
@@ -88,8 +88,16 @@ proptest! {
                 Ok(())
             })?;
             for step in round.after().steps() {
+                let awaits_start = matches!(
+                    &step.state,
+                    StepState::AwaitingInput { review, .. } if review.scope == ReviewScope::Start
+                );
                 match step.status() {
                     StepStatus::Pending => prop_assert_eq!(step.claim(), None),
+                    _ if awaits_start => {
+                        prop_assert_eq!(step.claim(), None);
+                        prop_assert!(claims.is_empty(), "a step was claimed before the approval");
+                    }
                     StepStatus::InProgress | StepStatus::AwaitingInput | StepStatus::Completed => {
                         prop_assert_eq!(step.claim(), claims.get(&step.id()));
                         prop_assert!(step.claim().is_some());

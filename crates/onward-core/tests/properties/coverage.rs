@@ -19,7 +19,7 @@ use crate::walk::{Walk, walks};
 const WALKS: usize = 400;
 
 /// Every event that a decision can emit, with its minimum count.
-const EVENTS: [(&str, usize); 59] = [
+const EVENTS: [(&str, usize); 60] = [
     ("plan_modified add_steps", 40),
     ("plan_modified remove_step", 15),
     ("plan_modified reorder_steps", 40),
@@ -43,6 +43,7 @@ const EVENTS: [(&str, usize); 59] = [
     ("step_requeued by_hand", 30),
     ("step_requeued stalled", 40),
     ("step_requeued taken_over", 20),
+    ("step_requeued approved", 15),
     ("step_progressed reported", 60),
     ("step_progressed written", 15),
     ("step_progressed seen", 10),

@@ -45,7 +45,8 @@ fn is_stalled(plan: &Plan, step: &Step, now: Timestamp) -> bool {
 /// The data of a claimed step, including during a review.
 fn claimed_work(step: &Step) -> Option<&Work> {
     match &step.state {
-        StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => Some(work),
+        StepState::InProgress(work) => Some(work),
+        StepState::AwaitingInput { work, .. } => work.as_ref(),
         _ => None,
     }
 }

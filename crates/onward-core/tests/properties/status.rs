@@ -11,8 +11,9 @@ use proptest::prelude::*;
 use crate::walk::{cases, walks};
 
 /// The legal status changes of a plan.
-const PLAN_TRANSITIONS: [(P, P); 12] = [
+const PLAN_TRANSITIONS: [(P, P); 13] = [
     (P::Planning, P::Executing),
+    (P::Planning, P::AwaitingReview),
     (P::Planning, P::Failed),
     (P::Executing, P::AwaitingReview),
     (P::Executing, P::Stalled),
@@ -28,15 +29,17 @@ const PLAN_TRANSITIONS: [(P, P); 12] = [
 ];
 
 /// The legal status changes of a step.
-const STEP_TRANSITIONS: [(S, S); 11] = [
+const STEP_TRANSITIONS: [(S, S); 13] = [
     (S::Pending, S::InProgress),
     (S::Pending, S::Skipped),
     (S::Pending, S::Failed),
+    (S::Pending, S::AwaitingInput),
     (S::InProgress, S::Completed),
     (S::InProgress, S::AwaitingInput),
     (S::InProgress, S::Failed),
     (S::InProgress, S::Pending),
     (S::AwaitingInput, S::Completed),
+    (S::AwaitingInput, S::Pending),
     (S::AwaitingInput, S::Failed),
     (S::AwaitingInput, S::InProgress),
     (S::AwaitingInput, S::Skipped),
@@ -135,7 +138,7 @@ proptest! {
             }
             let stops = |step: &Step| matches!(
                 &step.state,
-                StepState::AwaitingInput { review, .. } if review.scope == ReviewScope::Plan
+                StepState::AwaitingInput { review, .. } if review.scope != ReviewScope::Step
             );
             let mut stopping: Vec<StepId> = round
                 .after()

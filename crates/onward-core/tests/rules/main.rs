@@ -8,6 +8,7 @@
 )]
 
 mod activity;
+mod approval;
 mod attention;
 mod audit_trail;
 mod branches;

@@ -258,6 +258,7 @@ fn fork_from(source: &Plan, from_order: u32) -> Result<Plan, Refusal> {
         research_question: None,
         design_rationale: None,
         session: None,
+        approval: None,
     };
     let (mut step, mut branch, mut token) = (100, 100, 0);
     let mut ids = NewIds {

@@ -243,6 +243,7 @@ fn every_event_has_a_stable_name_and_action() {
             requeued(RequeueReason::TakenOver),
             "step_requeued taken_over",
         ),
+        (requeued(RequeueReason::Approved), "step_requeued approved"),
         (
             progressed(ProgressSource::Reported),
             "step_progressed reported",

@@ -19,11 +19,12 @@ use crate::harness::{Harness, MINUTE, abandon, branch, decision, id, modify, spe
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/state-machine.md");
 
 /// All legal plan transitions.
-const PLAN_TRANSITIONS: [(PlanStatus, PlanCause, PlanStatus); 19] = {
+const PLAN_TRANSITIONS: [(PlanStatus, PlanCause, PlanStatus); 20] = {
     use PlanCause as C;
     use PlanStatus as S;
     [
         (S::Planning, C::Begin, S::Executing),
+        (S::Planning, C::RequestReview, S::AwaitingReview),
         (S::Planning, C::Abandon, S::Failed),
         (S::Executing, C::RequestReview, S::AwaitingReview),
         (S::Executing, C::RequestStepReview, S::Executing),
@@ -46,13 +47,14 @@ const PLAN_TRANSITIONS: [(PlanStatus, PlanCause, PlanStatus); 19] = {
 };
 
 /// All legal step transitions.
-const STEP_TRANSITIONS: [(StepStatus, StepCause, StepStatus); 13] = {
+const STEP_TRANSITIONS: [(StepStatus, StepCause, StepStatus); 15] = {
     use StepCause as C;
     use StepStatus as S;
     [
         (S::Pending, C::Claim, S::InProgress),
         (S::Pending, C::BranchSkip, S::Skipped),
         (S::Pending, C::FailManually, S::Failed),
+        (S::Pending, C::RequestApproval, S::AwaitingInput),
         (S::InProgress, C::Complete, S::Completed),
         (S::InProgress, C::RequestReview, S::AwaitingInput),
         (S::InProgress, C::FailManually, S::Failed),
@@ -60,6 +62,7 @@ const STEP_TRANSITIONS: [(StepStatus, StepCause, StepStatus); 13] = {
         (S::InProgress, C::ExhaustAttempts, S::Failed),
         (S::InProgress, C::Requeue, S::Pending),
         (S::AwaitingInput, C::Approve, S::Completed),
+        (S::AwaitingInput, C::ApproveStart, S::Pending),
         (S::AwaitingInput, C::Reject, S::Failed),
         (S::AwaitingInput, C::Revise, S::InProgress),
         (S::AwaitingInput, C::ReviewSkip, S::Skipped),
@@ -379,10 +382,12 @@ fn transitions<S: Copy, C: Copy>(
 const fn plan_meaning(status: PlanStatus) -> &'static str {
     match status {
         PlanStatus::Planning => "No step has been claimed.",
-        PlanStatus::Executing => "At least one step has been claimed or has ended.",
+        PlanStatus::Executing => {
+            "At least one step has been claimed or has ended, or the start was approved."
+        }
         PlanStatus::AwaitingReview => {
-            "A review of scope `plan` is pending. `get_next_step` assigns no step. A review of scope \
-             `step` does not change the status of the plan."
+            "A review of scope `plan` or `start` is pending. `get_next_step` assigns no step. A \
+             review of scope `step` does not change the status of the plan."
         }
         PlanStatus::Stalled => {
             "The sweep found a stalled step. The plan resumes with the next claim, result or \
@@ -402,8 +407,8 @@ const fn step_meaning(status: StepStatus) -> &'static str {
         }
         StepStatus::InProgress => "Claimed by an agent. Only this status can stall.",
         StepStatus::AwaitingInput => {
-            "Awaiting review: an agent requested it, or the step's gates require a review of the \
-             submitted result."
+            "Awaiting review: an agent requested it, the step's gates require a review of the \
+             submitted result, or the step carries the review of the plan's start."
         }
         StepStatus::Completed => "It has a result. Terminal.",
         StepStatus::Skipped => "Skipped by a branch or by a reviewer. Terminal.",
@@ -524,6 +529,11 @@ fn document() -> String {
          A submitted result must meet the gates of its step. With the gate `reviewRequired`, an \
          accepted result emits `user_reviewed` (`review_requested`, scope `step`) instead of \
          `step_completed`.\n\n\
+         A plan that is created with `requiresApproval` is `awaiting_review`: a person approves or \
+         rejects its start in a review of scope `start`, which its first open step carries. \
+         `approve` emits `user_reviewed`, `plan_status_changed`, `step_requeued` (`approved`), and \
+         the events of the edits in the same decision. `modify` and `skip` are rejected with \
+         `invalid_input`.\n\n\
          The plan has three steps, and the commands address step 1. Step 2 is in progress, or \
          awaiting review if the plan is `awaiting_review` and step 1 is not under review. Step 3 \
          is pending. If step 1 is under review, the review has the scope `plan` in an \

@@ -265,7 +265,9 @@ fn step(step: &Step) -> Value {
         StepState::Pending { .. } => {}
         StepState::InProgress(work) => add("startedAt", work.started_at.to_string().into()),
         StepState::AwaitingInput { work, review } => {
-            add("startedAt", work.started_at.to_string().into());
+            if let Some(work) = work {
+                add("startedAt", work.started_at.to_string().into());
+            }
             if let Some(result) = &review.result {
                 add("resultUnderReview", result_json(result));
             }

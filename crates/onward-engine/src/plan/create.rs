@@ -7,7 +7,7 @@ use std::time::Duration;
 use onward_core::command::{ActionSpec, CreatePlan, ForkPlan, StepRef, StepSpec};
 use onward_core::decide::fork::NewIds;
 use onward_core::event::{Change, Created};
-use onward_core::id::{BranchId, SessionId, SkillExecutionId};
+use onward_core::id::{BranchId, ReviewId, SessionId, SkillExecutionId};
 use onward_core::role::Permission;
 use onward_core::step::{Gates, ReviewBy};
 use onward_core::transition::Due;
@@ -36,6 +36,8 @@ pub struct NewPlan {
     pub skill: Option<SkillExecutionId>,
     /// The steps whose results a fork took over.
     pub taken_over: Vec<StepId>,
+    /// The review of the plan's start, if it requires approval: its id and the step that carries it.
+    pub approval: Option<(ReviewId, StepId)>,
 }
 
 impl Engine {
@@ -52,6 +54,11 @@ impl Engine {
     /// Generates a branch id.
     pub fn new_branch_id(&self) -> BranchId {
         BranchId::new(self.ids.ordered_id(self.now()))
+    }
+
+    /// Generates a review id.
+    pub fn new_review_id(&self) -> ReviewId {
+        ReviewId::new(self.ids.ordered_id(self.now()))
     }
 
     /// Creates a plan, or returns the plan created earlier with the same key, as it was then.
@@ -116,7 +123,7 @@ impl Engine {
     ) -> Result<NewPlan, Error> {
         let mut events = events.into_iter();
         let event = events.next().ok_or_else(not_created)?;
-        let taken_over: Arc<[Event]> = events.collect();
+        let following: Arc<[Event]> = events.collect();
         let ctx = self.command_context(caller, session.as_ref());
         let entry = Arc::new(Entry {
             seq: 1,
@@ -129,7 +136,7 @@ impl Engine {
         let result = self.store.write(&caller.tenant, move |tx| {
             let (entry, key_and_digest) = (Arc::clone(&entry), key_and_digest.clone());
             let (session, ctx, origin) = (session.clone(), ctx.clone(), origin.clone());
-            let taken_over = Arc::clone(&taken_over);
+            let following = Arc::clone(&following);
             Box::pin(async move {
                 let creation = created(&entry.event)?;
                 if let Some((key, digest)) = &key_and_digest {
@@ -148,18 +155,36 @@ impl Engine {
                     Some(session) => skill::link(tx, session, creation.plan, &ctx, 1).await?,
                     None => None,
                 };
-                if !taken_over.is_empty() {
-                    run::append(tx, creation, taken_over.to_vec(), &ctx, 1).await?;
+                if !following.is_empty() {
+                    run::append(tx, creation, following.to_vec(), &ctx, 1).await?;
                 }
                 let created = Box::new(creation.clone());
-                Ok(NewPlan {
-                    created,
-                    skill,
-                    taken_over: completed(taken_over.iter()).collect(),
-                })
+                Ok(NewPlan::new(created, skill, following.iter()))
             })
         });
         result.await
+    }
+}
+
+impl NewPlan {
+    /// The plan with the other events of its first commit.
+    fn new<'e>(
+        created: Box<Created>,
+        skill: Option<SkillExecutionId>,
+        events: impl Iterator<Item = &'e Event> + Clone,
+    ) -> Self {
+        let approval = events.clone().find_map(|event| {
+            let Event::UserReviewed { step, review, .. } = event else {
+                return None;
+            };
+            Some((*review, *step))
+        });
+        Self {
+            created,
+            skill,
+            taken_over: completed(events).collect(),
+            approval,
+        }
     }
 }
 
@@ -234,33 +259,28 @@ async fn complete_origin(
     Ok(origin)
 }
 
-/// A plan that was created earlier, as it was then. A second event in its first commit is the link
-/// to a skill execution.
+/// Events in the first commit of a plan that is not a fork: its creation, the link to a skill
+/// execution, and the request of its approval with the change of its status.
+const FIRST_EVENTS: u32 = 4;
+
+/// A plan that was created earlier, as it was then.
 async fn existing_plan(tx: &mut Tx, plan: PlanId) -> Result<NewPlan, Error> {
-    let mut entries = AuditTrail(tx).trail(plan, 0, 2).await?.into_iter();
-    let first = entries.next();
+    let mut entries = AuditTrail(tx).trail(plan, 0, FIRST_EVENTS).await?;
+    let first = entries.first();
     let first = first.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-    let linked = entries.next().filter(|entry| entry.commit_seq == 1);
-    let skill = linked.and_then(|entry| {
-        let Event::SkillStarted { execution, .. } = entry.event else {
+    let created = Box::new(created(&first.event)?.clone());
+    if created.brief.forked_from.is_some() {
+        entries = AuditTrail(tx).whole_trail(plan).await?;
+    }
+    let events = entries.iter().filter(|entry| entry.commit_seq == 1);
+    let events = events.map(|entry| &entry.event);
+    let skill = events.clone().find_map(|event| {
+        let Event::SkillStarted { execution, .. } = event else {
             return None;
         };
-        Some(execution)
+        Some(*execution)
     });
-    let created = Box::new(created(&first.event)?.clone());
-    let taken_over = match created.brief.forked_from {
-        Some(_) => {
-            let trail = AuditTrail(tx).whole_trail(plan).await?;
-            let first = trail.iter().filter(|entry| entry.commit_seq == 1);
-            completed(first.map(|entry| &entry.event)).collect()
-        }
-        None => Vec::new(),
-    };
-    Ok(NewPlan {
-        created,
-        skill,
-        taken_over,
-    })
+    Ok(NewPlan::new(created, skill, events))
 }
 
 fn different_content() -> Error {
@@ -327,6 +347,7 @@ fn digest(command: &CreatePlan) -> String {
             }
         }
     }
+    hasher.approval(command.approval);
     hex(&hasher.0.finalize())
 }
 
@@ -339,6 +360,7 @@ fn fork_digest(source: PlanId, command: &ForkPlan) -> String {
     hasher.optional_text(command.name.as_deref());
     hasher.optional_text(command.research_question.as_deref());
     hasher.optional_text(command.design_rationale.as_deref());
+    hasher.approval(command.approval);
     hex(&hasher.0.finalize())
 }
 
@@ -368,6 +390,13 @@ impl ContentHasher {
 
     fn optional_duration(&mut self, span: Option<Duration>) {
         self.optional_text(span.map(|span| span.as_millis().to_string()).as_deref());
+    }
+
+    /// Plans without approval keep the digests that they had before approval existed.
+    fn approval(&mut self, approval: Option<ReviewId>) {
+        if approval.is_some() {
+            self.text("requiresApproval");
+        }
     }
 
     fn gates(&mut self, gates: &Gates) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onward_core::branch::Effect;
-use onward_core::command::{DecideReview, ReportProgress, RequestReview, Reviewer};
+use onward_core::command::{DecideReview, Modification, ReportProgress, RequestReview, Reviewer};
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::plan::{PlanFailure, PlanState};
@@ -119,6 +119,8 @@ pub struct ReviewDecision {
     pub session: Option<SessionId>,
     /// Whether an agent submits the decision. A caller with the role of an agent always is one.
     pub is_by_agent: bool,
+    /// Changes to the steps, if the decision approves the start of the plan.
+    pub edits: Vec<Modification>,
 }
 
 impl ReviewDecision {
@@ -132,6 +134,7 @@ impl ReviewDecision {
             token: None,
             session: None,
             is_by_agent: false,
+            edits: Vec::new(),
         }
     }
 }
@@ -150,7 +153,8 @@ pub(crate) fn decision_response(
     let rewritten = after.filter(|_| events.iter().any(is_modified));
     ReviewResponse {
         step,
-        step_status: after.map_or(StepStatus::AwaitingInput, Step::status),
+        // An edit at the approval of the plan can remove the step.
+        step_status: after.map_or(StepStatus::Pending, Step::status),
         plan: head.id,
         plan_status: head.status(),
         instructions: rewritten.map(|step| step.spec.instructions.clone()),
@@ -321,6 +325,7 @@ impl Engine {
             token,
             session,
             is_by_agent,
+            edits,
         } = review;
         let reviewer = reviewer(caller, is_by_agent)?;
         sanitize::optional_text(&mut feedback);
@@ -335,9 +340,12 @@ impl Engine {
             token,
             session,
         };
-        let done = self
-            .execute_on_step(caller, step, command.into(), ctx)
-            .await?;
+        let done = if edits.is_empty() {
+            self.execute_on_step(caller, step, command.into(), ctx)
+                .await?
+        } else {
+            self.decide_with_edits(caller, command, edits, ctx).await?
+        };
         if done.events.is_empty() {
             return self.repeat_decision(caller, done.head.id, step).await;
         }

@@ -72,8 +72,9 @@ pub(super) fn commit(
         let superseded = step.is_some_and(|after| match &after.step.state {
             StepState::Completed { .. } => true,
             // After a takeover, the input of the previous holder stays.
-            StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => {
-                after.step.attempt() == attempt && work.kept != Some(artifact)
+            StepState::InProgress(_) | StepState::AwaitingInput { .. } => {
+                let kept = after.step.claimed_work().and_then(|work| work.kept);
+                after.step.attempt() == attempt && kept != Some(artifact)
             }
             StepState::Pending { .. } | StepState::Skipped { .. } | StepState::Failed { .. } => {
                 false

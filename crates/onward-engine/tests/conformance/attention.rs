@@ -61,15 +61,7 @@ async fn the_words_follow_a_plan_from_creation_to_its_end(harness: &Harness) {
     let asked_at = harness.now();
     harness.advance(MINUTE);
     assert_eq!(attention(harness, plan).await, (Word::NeedsYou, asked_at));
-    let decision = ReviewDecision {
-        step: step.step,
-        decision: Decision::Approve,
-        review: None,
-        is_by_agent: false,
-        feedback: None,
-        token: None,
-        session: None,
-    };
+    let decision = ReviewDecision::new(step.step, Decision::Approve, None);
     let decided = harness.engine.decide_review(&harness.me, decision).await;
     decided.unwrap();
     let decided_at = harness.now();

@@ -265,6 +265,18 @@ pub(crate) fn update_calls() -> Vec<Call> {
         call!("decide_review", [DecideReview], |e, c, ids| {
             e.decide_review(&c, ReviewDecision::new(ids.step, Decision::Skip, None))
         }),
+        call!(
+            "decide_review with edits",
+            [DecideReview, Work, Intervene],
+            |e, c, ids| {
+                let step = ids.step;
+                let decision = ReviewDecision {
+                    edits: vec![Modification::RemoveStep { step }],
+                    ..ReviewDecision::new(step, Decision::Approve, None)
+                };
+                e.decide_review(&c, decision)
+            }
+        ),
         call!("fork_plan", [Read, CreatePlan], |e, c, ids| {
             let fork = ForkPlan {
                 plan: e.new_plan_id(),
@@ -273,6 +285,7 @@ pub(crate) fn update_calls() -> Vec<Call> {
                 research_question: None,
                 design_rationale: None,
                 session: None,
+                approval: None,
             };
             e.fork_plan(&c, ids.plan, fork, None)
         }),

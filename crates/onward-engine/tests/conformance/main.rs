@@ -25,6 +25,7 @@ mod history;
 mod operations;
 mod random_walk;
 
+mod approval;
 mod attention;
 mod branches;
 mod change_feed;

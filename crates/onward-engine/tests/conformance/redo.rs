@@ -261,6 +261,7 @@ fn fork_command(harness: &Harness, from_order: u32) -> ForkPlan {
         research_question: None,
         design_rationale: None,
         session: None,
+        approval: None,
     }
 }
 

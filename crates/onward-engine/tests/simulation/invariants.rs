@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onward_core::event::Change;
+use onward_core::event::{Change, RequeueReason, ReviewAction};
+use onward_core::step::ReviewScope;
 use onward_core::{Event, StepId, StepStatus};
 use onward_engine::transfer::FullPlan;
 
 pub(crate) fn check(plan: &FullPlan) -> Result<(), String> {
     let mut claimed: BTreeMap<StepId, bool> = BTreeMap::new();
+    // The step that carries the review of the plan's start. It has no claim.
+    let mut awaiting_start: Option<StepId> = None;
     let mut plan_ended = false;
     let mut ended_steps: BTreeSet<StepId> = BTreeSet::new();
     let mut commit = 1;
@@ -42,6 +45,30 @@ pub(crate) fn check(plan: &FullPlan) -> Result<(), String> {
         }
         let not_claimed = "the step was not claimed";
         let violated = match &entry.event {
+            Event::StepStarted { .. } if awaiting_start.is_some() => {
+                Some("the plan was not approved")
+            }
+            Event::UserReviewed {
+                step,
+                action:
+                    ReviewAction::Requested {
+                        scope: ReviewScope::Start,
+                        ..
+                    },
+                ..
+            } => {
+                awaiting_start = Some(*step);
+                None
+            }
+            Event::UserReviewed { step, .. } if awaiting_start == Some(*step) => None,
+            Event::StepRequeued {
+                step,
+                reason: RequeueReason::Approved,
+                ..
+            } => {
+                let was_awaiting = awaiting_start.take() == Some(*step);
+                (!was_awaiting).then_some("the start of the plan was not under review")
+            }
             Event::StepStarted { step, .. } => {
                 let was_claimed = claimed.insert(*step, true) == Some(true);
                 was_claimed.then_some("the step was already claimed")
@@ -86,10 +113,11 @@ fn check_rows(plan: &FullPlan, claimed: &BTreeMap<StepId, bool>) -> Result<(), S
         if step.attempt() > step.spec.max_attempts {
             return Err(format!("step {id} was assigned more often than allowed"));
         }
+        let has_claim = step.claim().is_some();
         let is_claimed = claimed.get(&id) == Some(&true);
         let status = step.status();
         let is_open = matches!(status, StepStatus::InProgress | StepStatus::AwaitingInput);
-        if is_claimed != is_open {
+        if is_claimed != (is_open && has_claim) {
             return Err(format!(
                 "step {id} is {status}, which contradicts its audit trail"
             ));

@@ -196,7 +196,9 @@ BEGIN
             AND num_nonnulls(claim_token, started_at, ended_at, ended_commit, review, result_summary,
                 result_evidence, skipped_by_branch, skipped_by_review, failure_kind) = 0;
     ELSIF status = 'awaiting_input' THEN
-        RETURN num_nonnulls(claim_token, started_at, review) = 3 AND undelivered IN (0, 1, 2)
+        -- Without a claim, the start of the plan is under review.
+        RETURN review IS NOT NULL AND num_nonnulls(claim_token, started_at) <> 1
+            AND undelivered IN (0, 1, 2)
             AND num_nonnulls(ended_at, ended_commit, result_summary, result_evidence,
                 skipped_by_branch, skipped_by_review, failure_kind) = 0;
     ELSIF status = 'skipped' THEN

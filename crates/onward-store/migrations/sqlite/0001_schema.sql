@@ -143,8 +143,10 @@ CREATE TABLE steps (
     CHECK (status = 'pending' OR status = 'in_progress' OR status = 'awaiting_input'
         OR status = 'completed' OR status = 'skipped' OR status = 'failed'),
     CHECK (status <> 'pending' OR (claim_token IS NULL AND attempt > 0)),
-    CHECK ((status <> 'in_progress' AND status <> 'awaiting_input' AND status <> 'completed')
+    CHECK ((status <> 'in_progress' AND status <> 'completed')
         OR (claim_token IS NOT NULL AND started_at IS NOT NULL)),
+    -- Without a claim, the start of the plan is under review.
+    CHECK (status <> 'awaiting_input' OR (claim_token IS NULL) = (started_at IS NULL)),
     CHECK ((status = 'completed' OR status = 'skipped' OR status = 'failed')
         = (ended_at IS NOT NULL)),
     CHECK ((ended_at IS NULL) = (ended_commit IS NULL)),

@@ -56,9 +56,11 @@ impl<'e> Details<'e, &'e str, &'e Json> {
             }
             Event::StepFailed { from, reason, .. } => self.add_failure(*from, reason),
             Event::StepSkipped { from, by, .. } => self.add_skip(*from, *by),
-            Event::StepRequeued { attempt, .. } => {
+            Event::StepRequeued {
+                attempt, reason, ..
+            } => {
                 self.attempt = Some(*attempt);
-                self.add_move(IN_PROGRESS, PENDING);
+                self.add_move(reason.previous_status().as_str(), PENDING);
             }
             Event::StepProgressed {
                 note,
@@ -244,7 +246,7 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 self.review_by = by.map(Text);
                 self.questions = Some(questions.iter().map(String::as_str).collect());
                 self.add_session(session.as_ref());
-                self.add_move(IN_PROGRESS, AWAITING_INPUT);
+                self.add_move(scope.previous_status().as_str(), AWAITING_INPUT);
             }
             ReviewAction::Decided { decision, feedback } => {
                 self.feedback = feedback.as_deref();

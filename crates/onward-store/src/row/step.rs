@@ -163,10 +163,14 @@ fn state(cells: &mut Cells) -> Result<StepState, Error> {
     Ok(match status {
         StepStatus::Pending => StepState::Pending { attempt },
         StepStatus::InProgress => StepState::InProgress(work(claim)?),
-        StepStatus::AwaitingInput => StepState::AwaitingInput {
-            work: work(claim)?,
-            review: review.ok_or_else(|| missing("review"))?,
-        },
+        StepStatus::AwaitingInput => {
+            let review = review.ok_or_else(|| missing("review"))?;
+            let work = match review.scope {
+                ReviewScope::Plan | ReviewScope::Step => Some(work(claim)?),
+                ReviewScope::Start => None,
+            };
+            StepState::AwaitingInput { work, review }
+        }
         StepStatus::Completed => StepState::Completed {
             claim: claim.ok_or_else(|| missing("claim_token"))?,
             started_at: started_at.ok_or_else(|| missing("started_at"))?,
@@ -423,8 +427,9 @@ pub(crate) fn advancing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u
 fn times_and_result(step: &Step) -> (Option<Timestamp>, Option<Timestamp>, Option<&StepResult>) {
     match &step.state {
         StepState::Pending { .. } => (None, None, None),
-        StepState::InProgress(work) | StepState::AwaitingInput { work, .. } => {
-            (Some(work.started_at), None, None)
+        StepState::InProgress(_) | StepState::AwaitingInput { .. } => {
+            let work = step.claimed_work();
+            (work.map(|work| work.started_at), None, None)
         }
         StepState::Completed {
             started_at,

@@ -312,11 +312,7 @@ fn step_events() -> BoxedStrategy<Event> {
         token: ClaimToken::new(token),
         session,
     });
-    let requeues = [
-        RequeueReason::Manual,
-        RequeueReason::Stalled,
-        RequeueReason::TakenOver,
-    ];
+    let requeues = RequeueReason::ALL;
     let sources = [
         ProgressSource::Reported,
         ProgressSource::Written,

@@ -59,6 +59,7 @@ kinds! {
     "step requeued: manual": Event::StepRequeued { reason: RequeueReason::Manual, .. },
     "step requeued: stalled": Event::StepRequeued { reason: RequeueReason::Stalled, .. },
     "step requeued: taken over": Event::StepRequeued { reason: RequeueReason::TakenOver, .. },
+    "step requeued: approved": Event::StepRequeued { reason: RequeueReason::Approved, .. },
     "step progressed: reported": Event::StepProgressed { source: ProgressSource::Reported, .. },
     "step progressed: written": Event::StepProgressed { source: ProgressSource::Written, .. },
     "step progressed: seen": Event::StepProgressed { source: ProgressSource::Seen, .. },

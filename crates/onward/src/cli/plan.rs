@@ -14,6 +14,7 @@ mod show;
 mod template;
 
 use clap::Subcommand;
+pub(super) use definition::read_text;
 
 use super::Context;
 use crate::failure::Result;

@@ -9,7 +9,7 @@ use onward_core::branch::{BranchVerdict, Effect};
 use onward_core::event::{
     Change, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
 };
-use onward_core::step::SkipCause;
+use onward_core::step::{ReviewScope, SkipCause};
 use onward_core::{Event, StepId, Timestamp};
 
 use super::format::{self, count, duration, short_id};
@@ -96,6 +96,12 @@ impl Trail {
                     RequeueReason::Manual => return None,
                     RequeueReason::Stalled => "stuck",
                     RequeueReason::TakenOver => "stuck, taken over by another agent",
+                    RequeueReason::Approved => {
+                        return Some(format!(
+                            "the start of the plan is approved: {} can be assigned",
+                            self.order(*step)
+                        ));
+                    }
                 };
                 let step = self.order(*step);
                 format!("released {step} ({reason}); next is attempt {attempt}")
@@ -265,6 +271,11 @@ impl Trail {
                 result: Some(_),
                 ..
             } => format!("submitted the result of {step} for review: {summary}"),
+            ReviewAction::Requested {
+                summary,
+                scope: ReviewScope::Start,
+                ..
+            } => format!("requested the approval of the plan: {summary}"),
             ReviewAction::Requested { summary, .. } => {
                 format!("requested a review of {step}: {summary}")
             }

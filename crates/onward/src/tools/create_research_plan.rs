@@ -1,6 +1,7 @@
 //! `create_research_plan`: creates a plan with its steps and branches in one transaction.
 
 use onward_core::command::{CreatePlan, ForkPlan};
+use onward_core::id::ReviewId;
 use onward_core::plan::Origin;
 use onward_core::policy::{
     MAX_BRANCHES, MAX_NAME, MAX_QUESTION, MAX_REMARK, MAX_SESSION_ID, MAX_STEPS, OnStall,
@@ -31,7 +32,7 @@ pub(super) struct Input {
     /// Steps (tasks) in order
     #[schemars(length(min = 1, max = MAX_STEPS))]
     steps: Option<Vec<Step>>,
-    /// Evaluated in order after their step, at most 100 per step; the first true one applies
+    /// Evaluated in order, at most 100 per step; the first true one applies
     #[schemars(length(max = MAX_BRANCHES))]
     branching_conditions: Option<Vec<Branch>>,
     /// Session id
@@ -47,7 +48,9 @@ pub(super) struct Input {
     #[schemars(range(min = MIN_THRESHOLD_MS, max = MAX_THRESHOLD_MS))]
     stall_threshold_ms: Option<u64>,
     on_stall: Option<Policy>,
-    /// A retry with the same key returns the same plan
+    /// A person approves the plan first
+    requires_approval: Option<bool>,
+    /// A retry with it returns the same plan
     #[schemars(length(min = 1, max = MAX_KEY))]
     idempotency_key: Option<String>,
     /// Fork an ended plan, with its results before `fromStepOrder`. Needs no other fields
@@ -103,6 +106,7 @@ impl Spec for CreateResearchPlan {
         "/properties/steps/items/properties/reviewBy",
         "/properties/fromPlanId",
         "/properties/fromStepOrder",
+        "/properties/requiresApproval",
     ];
     const REQUIRED_IN_CORE: &'static [&'static str] = &["name", "researchQuestion", "steps"];
     const UNLISTED: &'static [&'static str] = &[
@@ -125,16 +129,17 @@ impl Spec for CreateResearchPlan {
         input: Input,
     ) -> Result<CreatedPlan, ToolError> {
         let engine = &context.engine;
+        let base_url = context.base_url.as_deref();
         if let Some(source) = &input.from_plan_id {
             let source = params::plan_id(source)?;
             let key = input.idempotency_key.clone();
             let command = fork(engine, input)?;
             let created = engine.fork_plan(caller, source, command, key);
-            return Ok(CreatedPlan::new(&created.await?));
+            return Ok(CreatedPlan::new(&created.await?, base_url));
         }
         let (command, key) = input.command(engine)?;
         let created = engine.create_plan(caller, command, key);
-        Ok(CreatedPlan::new(&created.await?))
+        Ok(CreatedPlan::new(&created.await?, base_url))
     }
 }
 
@@ -158,6 +163,7 @@ impl Input {
             on_stall: self.on_stall.map(OnStall::from).unwrap_or_default(),
             session: params::session_id(self.session_id),
             origin: Origin::Caller,
+            approval: approval(self.requires_approval, engine),
         };
         Ok((command, self.idempotency_key))
     }
@@ -209,7 +215,14 @@ fn fork(engine: &Engine, input: Input) -> Result<ForkPlan, ToolError> {
         research_question: input.research_question,
         design_rationale: input.plan_design_rationale,
         session: params::session_id(input.session_id),
+        approval: approval(input.requires_approval, engine),
     })
+}
+
+/// The id of the review of the plan's start.
+fn approval(is_required: Option<bool>, engine: &dyn NewIds) -> Option<ReviewId> {
+    let is_required = is_required.unwrap_or(false);
+    is_required.then(|| engine.new_review_id())
 }
 
 fn issue(path: &str, message: &str) -> Issue {

@@ -30,9 +30,10 @@ pub(super) const MAX_KEY: usize = 200;
 pub(super) const MIN_THRESHOLD_MS: u32 = MIN_THRESHOLD.subsec_millis();
 pub(super) const MAX_THRESHOLD_MS: u64 = MAX_THRESHOLD.as_secs() * 1_000;
 
-/// Generates the ids of new plans, steps and branches.
+/// Generates the ids of new plans, steps, branches and reviews.
 pub(crate) trait NewIds {
     fn new_plan_id(&self) -> PlanId;
+    fn new_review_id(&self) -> ReviewId;
     fn new_step_id(&self) -> StepId;
     fn new_branch_id(&self) -> BranchId;
 }
@@ -40,6 +41,10 @@ pub(crate) trait NewIds {
 impl NewIds for Engine {
     fn new_plan_id(&self) -> PlanId {
         Engine::new_plan_id(self)
+    }
+
+    fn new_review_id(&self) -> ReviewId {
+        Engine::new_review_id(self)
     }
 
     fn new_step_id(&self) -> StepId {

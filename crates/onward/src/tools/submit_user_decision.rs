@@ -1,11 +1,14 @@
 //! `submit_user_decision`: records the user's decision on a step under review.
 
+use onward_core::command::{Modification, StepSpec};
 use onward_core::event::Decision as CoreDecision;
-use onward_core::policy::{MAX_CLAIM_TOKEN, MAX_REMARK, MAX_SESSION_ID};
+use onward_core::policy::{
+    MAX_CLAIM_TOKEN, MAX_INSTRUCTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_STEPS, MAX_TITLE,
+};
 use onward_core::step::StepState;
-use onward_core::{Code, StepId};
+use onward_core::{Code, StepId, StepType};
 use onward_engine::step::ReviewDecision;
-use onward_engine::{Caller, Error};
+use onward_engine::{Caller, Engine, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -32,6 +35,70 @@ pub(super) struct Input {
     /// Session id, for a review by another session
     #[schemars(length(min = 1, max = MAX_SESSION_ID))]
     session_id: Option<String>,
+    /// Changes to the steps of a plan that is approved before its start
+    #[schemars(length(max = MAX_STEPS))]
+    edits: Option<Vec<Edit>>,
+}
+
+/// A change to a step, or a new step at the end of the plan.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Edit {
+    /// Step to change; default: a new step
+    pub(crate) step_id: Option<String>,
+    /// New title
+    #[schemars(length(min = 1, max = MAX_TITLE))]
+    pub(crate) title: Option<String>,
+    /// New text; required unless `remove` is set
+    #[schemars(length(min = 1, max = MAX_INSTRUCTIONS))]
+    pub(crate) instructions: Option<String>,
+    /// Remove the step
+    pub(crate) remove: Option<bool>,
+}
+
+impl Edit {
+    /// The changes of a list of edits.
+    pub(crate) fn modifications(
+        edits: Vec<Self>,
+        engine: &Engine,
+    ) -> Result<Vec<Modification>, ToolError> {
+        let edits = edits.into_iter().enumerate();
+        let change = |(index, edit): (usize, Self)| edit.modification(index, engine);
+        edits.map(change).collect()
+    }
+
+    fn modification(self, index: usize, engine: &Engine) -> Result<Modification, ToolError> {
+        let invalid = |field: &str, message: &str| {
+            ToolError::invalid(format!("edits[{index}].{field}"), message)
+        };
+        let step = self.step_id.as_deref().map(params::step_id).transpose()?;
+        if self.remove == Some(true) {
+            let step = step.ok_or_else(|| invalid("stepId", "is required with `remove`"))?;
+            return Ok(Modification::RemoveStep { step });
+        }
+        let instructions = self.instructions;
+        let instructions = instructions
+            .ok_or_else(|| invalid("instructions", "is required unless `remove` is set"))?;
+        Ok(match (step, self.title) {
+            (Some(step), Some(title)) => Modification::RenameStep {
+                step,
+                title,
+                instructions,
+            },
+            (Some(step), None) => Modification::UpdateInstructions { step, instructions },
+            (None, title) => {
+                let id = engine.new_step_id();
+                let spec = StepSpec {
+                    title,
+                    ..StepSpec::new(id, StepType::Custom, instructions)
+                };
+                Modification::AddSteps {
+                    steps: vec![spec],
+                    insert_after: None,
+                }
+            }
+        })
+    }
 }
 
 /// approve: complete the step; reject: fail the step and the plan; modify: redo the step with
@@ -72,7 +139,7 @@ impl Spec for SubmitUserDecision {
         destructive: true,
     };
     const IN_CORE: bool = true;
-    const UNLISTED: &'static [&'static str] = &["/properties/claimToken"];
+    const UNLISTED: &'static [&'static str] = &["/properties/claimToken", "/properties/edits"];
     const UNLISTED_IN_CORE: &'static [&'static str] =
         &["/properties/reviewId", "/properties/sessionId"];
 
@@ -100,6 +167,7 @@ impl Spec for SubmitUserDecision {
             feedback: input.feedback,
             token: params::claim_token(input.claim_token),
             session: params::session_id(input.session_id),
+            edits: Edit::modifications(input.edits.unwrap_or_default(), &context.engine)?,
         };
         match context.engine.decide_review(caller, review).await {
             Ok(reviewed) => Ok(review::DecisionOutcome::new(&reviewed)),

@@ -8,6 +8,7 @@
 
 mod actions;
 mod agent_name;
+mod approval;
 mod assets;
 pub(super) mod cached;
 mod evidence;

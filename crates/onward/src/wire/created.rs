@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::excerpt::{MAX_IDS, is_zero};
+use super::review;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +31,19 @@ pub(crate) struct CreatedPlan {
     /// Steps that a fork took over with their results
     #[serde(skip_serializing_if = "is_zero")]
     steps_taken_over: usize,
+    /// The review in which a person approves the plan
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<Approval>,
+}
+
+/// The pending approval of a plan.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Approval {
+    review_id: String,
+    step_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
 }
 
 /// The source of a fork.
@@ -66,7 +80,7 @@ struct FirstStep {
 }
 
 impl CreatedPlan {
-    pub(crate) fn new(plan: &NewPlan) -> Self {
+    pub(crate) fn new(plan: &NewPlan, base_url: Option<&str>) -> Self {
         let created = &plan.created;
         let step = |(order, step): (u32, &NewStep)| Step {
             step_id: step.id.to_string(),
@@ -77,7 +91,17 @@ impl CreatedPlan {
         let is_done = |step: &StepId| plan.taken_over.contains(step);
         let first =
             orders().find(|(_, step)| !is_done(&step.id) && step.depends_on.iter().all(is_done));
-        let status = if plan.taken_over.is_empty() {
+        let approval = plan.approval.map(|(review, step)| {
+            let review_id = review.to_string();
+            Approval {
+                url: base_url.map(|base| review::url(base, &review_id)),
+                review_id,
+                step_id: step.to_string(),
+            }
+        });
+        let status = if approval.is_some() {
+            PlanStatus::AwaitingReview
+        } else if plan.taken_over.is_empty() {
             PlanStatus::Planning
         } else {
             PlanStatus::Executing
@@ -97,6 +121,7 @@ impl CreatedPlan {
             skill_execution_id: plan.skill.map(|skill| skill.to_string()),
             forked_from: created.brief.forked_from.as_ref().map(ForkSource::new),
             steps_taken_over: plan.taken_over.len(),
+            approval,
         }
     }
 }

@@ -171,6 +171,7 @@ const OMITTED: &[&str] = &[
     "create_research_plan fromStepOrder",
     "create_research_plan outputFormattingNotes",
     "create_research_plan planDesignRationale",
+    "create_research_plan requiresApproval",
     "create_research_plan steps[].acceptanceCriteria",
     "create_research_plan steps[].resultSchema",
     "create_research_plan steps[].reviewBy",

@@ -12,6 +12,7 @@
 )]
 
 mod app;
+mod approval;
 mod claims;
 mod cost;
 mod descriptions;

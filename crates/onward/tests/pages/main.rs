@@ -9,6 +9,7 @@
 )]
 
 mod access;
+mod approval;
 mod browser;
 mod forms;
 mod history;

@@ -300,6 +300,9 @@ fn variant(operation: &str, argument: &Argument, ours: &Ids) -> Option<Value> {
     }
     Some(match (operation, argument.name.as_str()) {
         ("modify_plan", "stepId") => json!({ "action": "fail_step", "reason": "over" }),
+        ("submit_user_decision", "stepId") if matches!(argument.place, Place::Body(_)) => {
+            json!({ "decision": "approve", "edits": [{ "instructions": "more" }] })
+        }
         ("modify_plan", "stepIds") => json!({ "action": "reorder_steps" }),
         ("modify_plan", "claimToken") => {
             json!({ "action": "fail_step", "stepId": ours.step, "reason": "over" })

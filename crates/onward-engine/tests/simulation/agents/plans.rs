@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use onward_core::StepType;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, Modification, StepRef, StepSpec};
-use onward_core::id::{BranchId, PlanId, StepId};
+use onward_core::id::{BranchId, PlanId, ReviewId, StepId};
 use onward_core::policy::OnStall;
 use onward_core::step::{Gates, ReviewBy};
 use onward_testbed::Rng;
@@ -69,10 +69,22 @@ fn plan(rng: &mut Rng) -> CreatePlan {
         (10, OnStall::Ignore),
     ]);
     plan.output_formatting_notes = rng.percent(20).then(|| "in two columns".to_owned());
+    plan.approval = approval(plan.plan);
     if rng.percent(2) {
         plan.steps.clear();
     }
     plan
+}
+
+/// One plan in eight requires approval.
+fn approval(plan: PlanId) -> Option<ReviewId> {
+    let is_required = plan.as_uuid().as_u128().is_multiple_of(8);
+    is_required.then(|| review_of(plan))
+}
+
+/// The id of the review of a plan's start.
+fn review_of(plan: PlanId) -> ReviewId {
+    ReviewId::from_u128(!plan.as_uuid().as_u128())
 }
 
 fn threshold(rng: &mut Rng, percent: u64) -> Option<Duration> {
@@ -166,6 +178,7 @@ pub(super) fn branch(rng: &mut Rng, total: u32) -> BranchSpec {
 /// The same content with new ids, as in a retried call.
 fn with_new_ids(mut plan: CreatePlan, rng: &mut Rng) -> CreatePlan {
     plan.plan = PlanId::from_u128(rng.id());
+    plan.approval = plan.approval.map(|_| review_of(plan.plan));
     renew_step_ids(&mut plan.steps, rng);
     for branch in &mut plan.branches {
         renew_branch_ids(branch, rng);

@@ -126,7 +126,10 @@ impl Agents {
                 format!("is this right {}", rng.below(3))
             },
             questions: vec!["why?".to_owned(); rng.index(3)],
-            scope: rng.pick(&ReviewScope::ALL).copied().unwrap_or_default(),
+            scope: rng
+                .pick(&[ReviewScope::Plan, ReviewScope::Step])
+                .copied()
+                .unwrap_or_default(),
             token,
             session: self.agents[agent].session.clone(),
         })

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use onward_core::Code;
 use onward_core::command::{ActionSpec, CreatePlan, StepSpec};
-use onward_core::id::{BranchId, PlanId, StepId};
+use onward_core::id::{BranchId, PlanId, ReviewId, StepId};
 use onward_core::plan::Brief;
+use onward_core::step::{Review, ReviewBy, ReviewScope};
+use onward_core::{Code, PlanStatus, StepStatus};
 
 use super::{Context, Model, Plan, Step, resolve};
 use crate::response::Response;
@@ -76,13 +77,44 @@ fn build_plan(command: &CreatePlan, ctx: &Context<'_>) -> Result<Plan, Code> {
     plan.on_stall = command.on_stall;
     plan.last_session = command.session.clone();
     plan.record("plan_modified", Some("created"), None, ctx);
+    if let Some(review) = command.approval {
+        plan.await_approval(review, ctx);
+    }
     Ok(plan)
+}
+
+impl Plan {
+    /// The first step waits for the approval of the plan.
+    fn await_approval(&mut self, review: ReviewId, ctx: &Context<'_>) {
+        let mut summary = format!("{}\n\nSteps:\n\n", self.brief.research_question);
+        for (index, step) in self.steps.iter().enumerate() {
+            let title = step.spec.title.as_ref().unwrap_or(&step.spec.instructions);
+            summary.push_str(&format!("{}. {title}\n", index + 1));
+        }
+        let first = &mut self.steps[0];
+        first.status = StepStatus::AwaitingInput;
+        first.review = Some(Review {
+            id: review,
+            summary,
+            questions: Vec::new(),
+            requested_at: ctx.now,
+            scope: ReviewScope::Start,
+            by: Some(ReviewBy::Person),
+            session: ctx.session.cloned(),
+            result: None,
+        });
+        let id = first.id();
+        self.record("user_reviewed", Some("review_requested"), Some(id), ctx);
+        self.stopped_by.push(id);
+        self.set_status(PlanStatus::AwaitingReview, ctx);
+    }
 }
 
 /// The content of a creation request without ids.
 fn content(command: &CreatePlan) -> String {
     let mut content = command.clone();
     content.plan = PlanId::from_u128(0);
+    content.approval = content.approval.map(|_| ReviewId::from_u128(0));
     content.steps.iter_mut().for_each(clear_id);
     for branch in &mut content.branches {
         branch.id = BranchId::from_u128(0);

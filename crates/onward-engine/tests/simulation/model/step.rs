@@ -146,6 +146,8 @@ impl Step {
         let claims = u32::try_from(self.claims.len()).expect("count fits u32");
         match self.status {
             StepStatus::Pending => claims + 1,
+            // The start of the plan is under review.
+            StepStatus::AwaitingInput if self.current_claim().is_none() => claims + 1,
             _ => claims,
         }
     }
@@ -230,7 +232,7 @@ impl Step {
             },
             StepStatus::InProgress => StepState::InProgress(work(claim())),
             StepStatus::AwaitingInput => StepState::AwaitingInput {
-                work: work(claim()),
+                work: self.current_claim().map(work),
                 review: self.review.clone().expect("step has a review"),
             },
             StepStatus::Completed => StepState::Completed {

@@ -124,7 +124,8 @@ impl Plan {
         review_request: &ReviewRequest,
         ctx: &Context<'_>,
     ) -> Result<OpenedReview, Code> {
-        if review_request.summary.trim().is_empty() {
+        let is_start = review_request.scope == ReviewScope::Start;
+        if is_start || review_request.summary.trim().is_empty() {
             return Err(Code::InvalidInput);
         }
         let token = review_request.token.as_ref();
@@ -213,6 +214,10 @@ impl Plan {
             return Err(Code::IllegalTransition);
         }
         let review = step.review.clone().expect("step has a review");
+        let is_start = review.scope == ReviewScope::Start;
+        if is_start && !matches!(decision, Decision::Approve | Decision::Reject) {
+            return Err(Code::InvalidInput);
+        }
         if decision == Decision::Modify && feedback.is_none() {
             return Err(Code::FeedbackRequired);
         }
@@ -227,6 +232,12 @@ impl Plan {
         }
         let mut instructions = None;
         match decision {
+            Decision::Approve if is_start => {
+                let step = &mut self.steps[index];
+                step.status = StepStatus::Pending;
+                step.review = None;
+                self.record("step_requeued", Some("approved"), Some(id), ctx);
+            }
             Decision::Approve => {
                 let approved = review.result.map(|result| (*result).clone());
                 let summary = StepResult::from_summary(review.summary);

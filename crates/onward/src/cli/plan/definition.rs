@@ -37,13 +37,7 @@ pub(super) struct Definition {
 impl Definition {
     /// Reads a file; `-` is standard input.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let is_stdin = path == Path::new("-");
-        let source = if is_stdin {
-            STDIN.to_owned()
-        } else {
-            path.display().to_string()
-        };
-        let text = read_text(path, is_stdin, &source)?;
+        let (text, source) = read_text(path)?;
         let file = PlanFile::parse(&text).map_err(|invalid| failure(invalid, &source))?;
         Ok(Self { file, source })
     }
@@ -99,12 +93,17 @@ impl Definition {
         let steps = count(created.steps.len(), "step", "steps");
         let short = database.short_plan(created.plan).await?;
         cx.output.note(&format!("`{name}` created: {steps}"));
+        if plan.approval.is_some() {
+            cx.output.note(&format!(
+                "approve it before an agent can start:\n  onward review show {short}"
+            ));
+        }
         cx.output.note(&format!(
             "continue it with an agent:\n  {}",
             resume_command(&short)
         ));
         if cx.output.json {
-            cx.output.print_json(&CreatedPlan::new(&plan))?;
+            cx.output.print_json(&CreatedPlan::new(&plan, None))?;
         } else {
             cx.output.print(&format!("{}\n", created.plan))?;
         }
@@ -112,7 +111,14 @@ impl Definition {
     }
 }
 
-fn read_text(path: &Path, is_stdin: bool, source: &str) -> Result<String> {
+/// The text of a file that a user wrote, and the name of the file in messages. `-` is standard input.
+pub(in crate::cli) fn read_text(path: &Path) -> Result<(String, String)> {
+    let is_stdin = path == Path::new("-");
+    let source = if is_stdin {
+        STDIN.to_owned()
+    } else {
+        path.display().to_string()
+    };
     let mut bytes = Vec::new();
     let limit = MAX_BYTES + 1;
     let read = if is_stdin {
@@ -140,7 +146,7 @@ fn read_text(path: &Path, is_stdin: bool, source: &str) -> Result<String> {
             "split the work into several plans",
         ));
     }
-    String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let before = error.as_bytes().get(..valid).unwrap_or_default();
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
@@ -148,7 +154,8 @@ fn read_text(path: &Path, is_stdin: bool, source: &str) -> Result<String> {
             format!("{source}:{line}: the text is not UTF-8"),
             "save the file as UTF-8",
         )
-    })
+    })?;
+    Ok((text, source))
 }
 
 /// The error of an invalid file, with one line per issue.
@@ -202,6 +209,9 @@ fn describe(plan: &CreatePlan, cx: &Context) -> String {
     }
     if plan.on_stall != OnStall::default() {
         facts.push(format!("then {}", plan.on_stall.as_str()));
+    }
+    if plan.approval.is_some() {
+        facts.push("requires approval".to_owned());
     }
     let _ = writeln!(text, "  {}\n", facts.join(", "));
     text.push_str(&steps(&plan.steps, 1).render(cx.output, "  "));

@@ -22,6 +22,9 @@ pub(crate) struct Fork {
     /// Name of the new plan [default: the name of the existing one]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
+    /// A person must approve the plan before its first step is assigned
+    #[arg(long)]
+    requires_approval: bool,
 }
 
 pub(super) async fn run(args: &Fork, cx: &Context) -> Result {
@@ -36,6 +39,7 @@ pub(super) async fn run(args: &Fork, cx: &Context) -> Result {
         research_question: None,
         design_rationale: None,
         session: None,
+        approval: args.requires_approval.then(|| engine.new_review_id()),
     };
     let forked = engine.fork_plan(caller, source.head.id, command, None);
     let forked = forked.await?;
@@ -50,7 +54,7 @@ pub(super) async fn run(args: &Fork, cx: &Context) -> Result {
         count(all.saturating_sub(taken), "step is", "steps are")
     ));
     if cx.output.json {
-        cx.output.print_json(&CreatedPlan::new(&forked))?;
+        cx.output.print_json(&CreatedPlan::new(&forked, None))?;
     } else {
         cx.output.print(&format!("{}\n", forked.created.plan))?;
     }

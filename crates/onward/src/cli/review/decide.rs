@@ -3,15 +3,23 @@
 //! A review is identified by its own id or its step, and by the plan if that has only one pending
 //! review.
 
+use std::path::{Path, PathBuf};
+
 use clap::{Args, ValueEnum};
+use onward_core::command::Modification;
 use onward_core::event::Decision as Core;
+use onward_core::step::ReviewScope;
+use onward_engine::Engine;
 use onward_engine::step::ReviewDecision;
 
 use crate::cli::Context;
 use crate::cli::database::Database;
+use crate::cli::plan::read_text;
 use crate::cli::step::outlook;
 use crate::exit::Exit;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
+use crate::hint::{self, Interface};
+use crate::tools::submit_user_decision::Edit;
 use crate::wire::review::DecisionOutcome;
 
 /// Decide a pending review
@@ -26,11 +34,18 @@ pub(crate) struct Decide {
     /// Feedback for the agent; required for `modify`
     #[arg(long, value_name = "TEXT")]
     feedback: Option<String>,
+    /// JSON file with changes to the steps of a plan that you approve before its start; `-` for
+    /// standard input
+    ///
+    /// A list of objects: `{"stepId", "title", "instructions"}` changes a step, `{"stepId",
+    /// "remove": true}` removes it, and an object without `stepId` adds a step.
+    #[arg(long, value_name = "FILE")]
+    edits: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Decision {
-    /// Accept the result, or the summary, and continue the plan
+    /// Accept the result, the summary or the new plan, and continue
     Approve,
     /// Fail the step and the plan
     Reject,
@@ -51,12 +66,19 @@ pub(super) async fn run(args: &Decide, cx: &Context) -> Result {
         Decision::Skip => Core::Skip,
     };
     let feedback = args.feedback.clone();
+    let edits = match &args.edits {
+        Some(path) => read_edits(path, engine)?,
+        None => Vec::new(),
+    };
     let review = ReviewDecision {
         review: Some(open.id),
+        edits,
         ..ReviewDecision::new(open.step, decision, feedback)
     };
     let reviewed = engine.decide_review(caller, review).await?;
+    let is_start = open.review.scope == ReviewScope::Start;
     let decided = match args.decision {
+        Decision::Approve if is_start => "can be assigned: the plan is approved",
         Decision::Approve => "approved",
         Decision::Reject => "rejected: the plan failed",
         Decision::Modify => "sent back to the agent with your feedback",
@@ -70,4 +92,24 @@ pub(super) async fn run(args: &Decide, cx: &Context) -> Result {
         cx.output.print_json(&DecisionOutcome::new(&reviewed))?;
     }
     Ok(Exit::Done)
+}
+
+/// The changes in a file.
+fn read_edits(path: &Path, engine: &Engine) -> Result<Vec<Modification>> {
+    let (text, source) = read_text(path)?;
+    let edits = serde_json::from_str(&text).map_err(|error| {
+        Failure::failed(
+            format!("invalid edits in `{source}`: {error}"),
+            "write a JSON list as described in `onward review decide --help`",
+        )
+    })?;
+    Edit::modifications(edits, engine).map_err(|error| Failure {
+        details: error.details,
+        ..Failure::new(
+            Exit::Failed,
+            error.code,
+            error.message,
+            hint::render(&error.hint, Interface::CommandLine, None),
+        )
+    })
 }

@@ -1,6 +1,7 @@
 //! `onward review list`: pending reviews, one per line, oldest first.
 
 use clap::Args;
+use onward_core::step::ReviewScope;
 use onward_engine::list::OpenReview;
 use serde::Serialize;
 
@@ -69,6 +70,7 @@ pub(super) async fn run(cx: &Context) -> Result {
 /// The number of questions of a review.
 pub(super) fn questions(review: &OpenReview) -> String {
     match u64::try_from(review.review.questions.len()).unwrap_or(u64::MAX) {
+        0 if review.review.scope == ReviewScope::Start => "plan".to_owned(),
         0 if review.review.result.is_some() => "result".to_owned(),
         0 => "approval".to_owned(),
         number => format::count(number, "question", "questions"),

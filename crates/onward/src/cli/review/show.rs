@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use clap::Args;
 use onward_core::StepStatus;
+use onward_core::event::Decision;
+use onward_core::step::ReviewScope;
 use onward_engine::Sheet;
 use onward_engine::list::OpenReview;
 
@@ -70,23 +72,29 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
     let following = engine
         .list_steps(caller, review.plan, Some(StepStatus::Pending), 0, 1)
         .await?;
+    let scope = review.review.scope;
     let approved = match following.steps.first() {
+        _ if scope == ReviewScope::Start => "start the plan".to_owned(),
         Some(next) => format!("continue with step {}", next.order),
         None => "finish the plan".to_owned(),
     };
     text.push('\n');
-    for (command, effect) in [
-        (
-            format!("onward review decide {id} approve"),
-            approved.as_str(),
-        ),
-        (
-            format!("onward review decide {id} modify --feedback \"…\""),
-            "send back to the agent",
-        ),
-        (format!("onward review decide {id} skip"), "skip the step"),
-        (format!("onward review decide {id} reject"), "fail the plan"),
+    for decision in [
+        Decision::Approve,
+        Decision::Modify,
+        Decision::Skip,
+        Decision::Reject,
     ] {
+        if !Decision::on(scope).contains(&decision) {
+            continue;
+        }
+        let (option, effect) = match decision {
+            Decision::Approve => ("", approved.as_str()),
+            Decision::Modify => (" --feedback \"…\"", "send back to the agent"),
+            Decision::Skip => ("", "skip the step"),
+            Decision::Reject => ("", "fail the plan"),
+        };
+        let command = format!("onward review decide {id} {decision}{option}");
         let effect = cx.output.paint(Some(Tone::Faint), effect);
         let _ = writeln!(text, "  {command:<COMMAND_COLUMNS$}  {effect}");
     }

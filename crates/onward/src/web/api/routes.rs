@@ -127,7 +127,8 @@ pub(in crate::web) static ROUTES: [Route; 36] = [
         "submit_user_decision",
         // The engine checks `DecideReview`, unless another session may decide.
         Work,
-    ),
+    )
+    .body(STEPS),
     read("/reviews", "list_reviews"),
     route(Create, "/skills", "log_skill_execution", Work).body(DOCUMENT),
     read("/sessions", "list_sessions"),

@@ -71,6 +71,7 @@ pub(super) async fn fork(Path((plan, step)): Path<(String, String)>, post: FormP
         research_question: None,
         design_rationale: None,
         session: None,
+        approval: None,
     };
     let forked =
         run_to_completion(async move { engine.fork_plan(&caller, plan, command, None).await });

@@ -46,7 +46,7 @@ static FORMS: [Form; 22] = [
     form("/plans/{plan}/steps/{step}/fork", CreatePlan, SMALL),
     form("/plans/{plan}/steps/{step}/instruct", Work, INSTRUCTIONS),
     form("/plans/{plan}/steps/{step}/move", Work, SMALL),
-    form("/reviews/{id}/decide", DecideReview, REMARK),
+    form("/reviews/{id}/decide", DecideReview, DOCUMENT),
     form(
         "/sessions/{session}/calls/{turn}/{position}/close",
         Intervene,

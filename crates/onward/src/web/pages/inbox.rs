@@ -21,6 +21,7 @@ use onward_engine::step::ReviewDecision;
 use onward_engine::{Caller, Engine, Error};
 
 use super::actions::find_step;
+use super::approval::{self, StepInputs};
 use super::evidence::{EvidenceRow, reviewer};
 use super::format::{Age, RelativeTime, multiline, one_line, sentence};
 use super::layout::{Layout, Section, denial, render};
@@ -29,7 +30,7 @@ use super::plan::step_name;
 use super::tag::Tag;
 use super::{Fields, FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
 use crate::output::{format, trail};
-use crate::tools::submit_user_decision::{feedback_with_answers, question_line};
+use crate::tools::submit_user_decision::{Edit, feedback_with_answers, question_line};
 use crate::web::problem::Problem;
 
 /// Maximum number of items in the list.
@@ -127,6 +128,10 @@ struct ReviewView {
     reviewer: Option<&'static str>,
     /// Whether only the step and those that depend on it wait.
     is_step_only: bool,
+    /// Whether the plan is approved before its start.
+    is_start: bool,
+    /// Inputs for the steps of that plan.
+    steps: Vec<StepInputs>,
     /// Whether a result is under review, not only a summary.
     is_result: bool,
     data: Option<String>,
@@ -158,6 +163,8 @@ struct FormError {
     message: String,
     feedback: String,
     answers: Vec<String>,
+    /// The other inputs.
+    fields: Fields,
 }
 
 struct StuckView {
@@ -323,6 +330,9 @@ async fn items(visit: &Visit, open: &[OpenReview]) -> Result<Vec<Item>, PageErro
     let reviews = open.iter().map(|review| {
         let (name, person) = named(&review.plan);
         let questions = match review.review.questions.len() {
+            0 if review.review.scope == ReviewScope::Start => {
+                "waits for the approval of the plan".to_owned()
+            }
             0 if review.review.result.is_some() => "submitted a result".to_owned(),
             0 => "asks for a review".to_owned(),
             many => format!(
@@ -402,6 +412,12 @@ impl ReviewForm {
             answer: String::new(),
         });
         let result = open.review.result.as_deref();
+        let is_start = open.review.scope == ReviewScope::Start;
+        let steps = if is_start {
+            approval::load(engine, caller, open.plan).await?
+        } else {
+            Vec::new()
+        };
         let row = ReviewView {
             id: open.id.to_string(),
             step: open.step.to_string(),
@@ -416,6 +432,8 @@ impl ReviewForm {
             questions: questions.collect(),
             reviewer: open.review.by.map(reviewer),
             is_step_only: open.review.scope == ReviewScope::Step,
+            is_start,
+            steps,
             is_result: result.is_some(),
             data: result
                 .and_then(|result| result.data.as_ref())
@@ -443,6 +461,7 @@ impl ReviewForm {
             for (question, answer) in self.row.questions.iter_mut().zip(&error.answers) {
                 question.answer.clone_from(answer);
             }
+            approval::restore(&mut self.row.steps, &error.fields);
         }
         self.row.error = error;
         self
@@ -488,6 +507,14 @@ pub(super) async fn decide(Path(id): Path<String>, post: FormPost) -> PageResult
     };
     let open = open_reviews(&visit).await?;
     let open = open.into_iter().find(|open| open.step == step);
+    let edits = match &open {
+        Some(open) if decision == Decision::Approve && open.review.scope == ReviewScope::Start => {
+            let rows = approval::load(&visit.site.engine, &visit.caller, open.plan).await?;
+            approval::edits(&rows, &fields)
+        }
+        Some(_) | None => Vec::new(),
+    };
+    let edits = Edit::modifications(edits, &visit.site.engine).map_err(Problem::from)?;
     let questions = open.map_or_else(Vec::new, |open| open.review.questions);
     let answers = answers(&fields, questions.len());
     let feedback = fields
@@ -497,6 +524,7 @@ pub(super) async fn decide(Path(id): Path<String>, post: FormPost) -> PageResult
     let sent = feedback_with_answers(&questions, &answers, feedback.as_deref());
     let review = ReviewDecision {
         review: fields.parsed("review"),
+        edits,
         ..ReviewDecision::new(step, decision, sent)
     };
     let result = run_to_completion(async move { engine.decide_review(&caller, review).await });
@@ -524,6 +552,7 @@ pub(super) async fn decide(Path(id): Path<String>, post: FormPost) -> PageResult
                 },
                 feedback: feedback.unwrap_or_default(),
                 answers,
+                fields,
             };
             page(&visit, None, Some((step, error)), None).await
         }

@@ -14,7 +14,6 @@ mod verdict;
 use askama::Template;
 use axum::extract::Path;
 use onward_core::role::Permission;
-use onward_core::step::ReviewScope;
 use onward_core::{PlanHead, PlanId, PlanStatus, StepStatus, StepType};
 use onward_engine::list::OpenReview;
 use onward_engine::status::Status;
@@ -246,7 +245,7 @@ impl About {
 
 /// The pending review to decide first: one that stops the plan, or that of the first step.
 fn open_review(status: &Status) -> Option<&OpenReview> {
-    let stops = |open: &&OpenReview| open.review.scope == ReviewScope::Plan;
+    let stops = |open: &&OpenReview| open.review.scope.stops_plan();
     let stopping = status.reviews.iter().find(stops);
     stopping.or(status.reviews.first())
 }
