@@ -244,6 +244,7 @@ impl Plan {
             Change::InstructionsUpdated { step, .. } | Change::StepRenamed { step, .. } => {
                 self.change_step(*step, event, at)
             }
+            Change::PlanUpdated { .. } => Ok(()),
             Change::StepUpdated { step } => self.update_step(step, event, at),
             Change::StepFailed { step } | Change::StepRequeued { step } => self
                 .step(*step)
@@ -389,7 +390,12 @@ impl Plan {
 
     /// The first step that can be claimed.
     pub fn ready(&self) -> Option<&Step> {
-        self.step_at(self.index.first_ready(&self.steps, &[])?)
+        self.ready_for(None)
+    }
+
+    /// The first step that an agent with these labels can claim. `None` offers all.
+    pub fn ready_for(&self, labels: Option<&[String]>) -> Option<&Step> {
+        self.index.first_ready(&self.steps, &[], labels)
     }
 
     /// The first step with undelivered feedback that this session holds.

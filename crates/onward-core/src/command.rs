@@ -5,22 +5,25 @@
 //! `after_order`, …) refer to the plan as it is before the command. New steps are numbered after
 //! its last step, wherever they are inserted: in a plan of 5 steps, the first new step is 6.
 
+mod update;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 pub use crate::id::StepRef;
+pub use update::{PlanUpdate, StepUpdate};
 
 use crate::event::{Decision, ProgressSource};
 use crate::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId, StepId,
 };
-use crate::json::Json;
 use crate::plan::Origin;
 use crate::policy::OnStall;
+use crate::routing::{DEFAULT_PRIORITY, Routing};
 use crate::skill::SkillStatus;
-use crate::step::{Gates, ReviewBy, ReviewScope, StepResult, StepType};
+use crate::step::{Gates, ReviewScope, StepResult, StepType};
 
 /// The specification of a new step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +46,10 @@ pub struct StepSpec {
     pub max_attempts: Option<u32>,
     /// The gates of the result.
     pub gates: Option<Arc<Gates>>,
+    /// The labels that an agent must offer to claim the step.
+    pub labels: Vec<String>,
+    /// The priority, 0 to 9. Higher priorities are assigned first.
+    pub priority: u8,
 }
 
 impl StepSpec {
@@ -58,6 +65,8 @@ impl StepSpec {
             stall_threshold: None,
             max_attempts: None,
             gates: None,
+            labels: Vec::new(),
+            priority: DEFAULT_PRIORITY,
         }
     }
 }
@@ -118,6 +127,8 @@ pub struct CreatePlan {
     pub origin: Origin,
     /// A new id for the review of the plan's start. `None` if the plan requires no approval.
     pub approval: Option<ReviewId>,
+    /// The project, the labels and the priority.
+    pub routing: Routing,
 }
 
 impl CreatePlan {
@@ -141,6 +152,7 @@ impl CreatePlan {
             session: None,
             origin: Origin::default(),
             approval: None,
+            routing: Routing::default(),
         }
     }
 }
@@ -173,6 +185,8 @@ pub struct StartNext {
     pub session: Option<SessionId>,
     /// Take over a stalled step if there is one. Stalled steps take precedence over pending ones.
     pub include_stalled: bool,
+    /// The labels that the caller offers. Default: all.
+    pub labels: Option<Vec<String>>,
 }
 
 /// Claim a pending step that the caller selects.
@@ -342,6 +356,11 @@ pub enum Modification {
         /// The new values.
         update: StepUpdate,
     },
+    /// Change the project, the labels or the priority of the plan.
+    UpdatePlan {
+        /// The new values.
+        update: PlanUpdate,
+    },
     /// Fail a step.
     FailStep {
         /// The step.
@@ -370,27 +389,6 @@ pub enum Modification {
         /// New ids for the successors. Unused ids are ignored.
         ids: Vec<StepId>,
     },
-}
-
-/// New values for the definition of a step. Omitted values stay.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StepUpdate {
-    /// The kind of work.
-    pub step_type: Option<StepType>,
-    /// The title. An empty text removes it.
-    pub title: Option<String>,
-    /// The instructions.
-    pub instructions: Option<String>,
-    /// All steps that must be terminal before this one can be claimed.
-    pub depends_on: Option<Vec<StepRef>>,
-    /// The stall threshold. `Some(None)` removes it, here and below.
-    pub stall_threshold: Option<Option<Duration>>,
-    /// The JSON Schema of the result's data.
-    pub result_schema: Option<Option<Json>>,
-    /// The acceptance criteria. An empty list removes them.
-    pub acceptance_criteria: Option<Vec<String>>,
-    /// Who reviews the result.
-    pub review_by: Option<Option<ReviewBy>>,
 }
 
 /// Handle the stalls of a plan. Sent by the sweep or by a handler that detects a stall.

@@ -53,7 +53,8 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
         Command::StartNext(command) => {
             let stalled_at = command.include_stalled.then_some(now);
             let session = command.session.as_ref();
-            let facts = NextFacts::from_plan(plan, session, stalled_at);
+            let labels = command.labels.as_deref();
+            let facts = NextFacts::from_plan(plan, session, stalled_at, labels);
             start_next::decide(&facts, command, now)
         }
         Command::StartStep(command) => {

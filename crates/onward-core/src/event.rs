@@ -15,6 +15,7 @@ use crate::id::{ArtifactId, BranchId, PlanId, ReviewId, SessionId, SkillExecutio
 use crate::plan::{Brief, PlanFailure, PlanStatus};
 use crate::policy::OnStall;
 use crate::refusal::Code;
+use crate::routing::Routing;
 use crate::stall::Stall;
 use crate::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepStatus};
 
@@ -222,6 +223,11 @@ pub enum Change {
         /// The new definition.
         step: Arc<NewStep>,
     },
+    /// The project, the labels or the priority of the plan were changed.
+    PlanUpdated {
+        /// The new values.
+        routing: Routing,
+    },
     /// A caller failed a step. A separate event changes the step.
     StepFailed {
         /// The step.
@@ -261,6 +267,7 @@ impl Change {
             Change::InstructionsUpdated { .. } => "update_step_instructions",
             Change::StepRenamed { .. } => "rename_step",
             Change::StepUpdated { .. } => "update_step",
+            Change::PlanUpdated { .. } => "update_plan",
             Change::StepFailed { .. } => "fail_step",
             Change::StepRequeued { .. } => "requeue_step",
             Change::BranchAdded { .. } => "add_branch",
@@ -286,6 +293,8 @@ pub struct Created {
     pub on_stall: OnStall,
     /// The session that created the plan, if reported.
     pub session: Option<SessionId>,
+    /// The project, the labels and the priority.
+    pub routing: Routing,
 }
 
 /// Why a step was requeued.
@@ -518,9 +527,10 @@ impl Event {
                 | Change::StepRedone { step, .. } => Some(*step),
                 Change::StepUpdated { step } => Some(step.id),
                 Change::BranchAdded { branch } => Some(branch.after),
-                Change::Created(_) | Change::StepsAdded { .. } | Change::StepsReordered { .. } => {
-                    None
-                }
+                Change::Created(_)
+                | Change::StepsAdded { .. }
+                | Change::StepsReordered { .. }
+                | Change::PlanUpdated { .. } => None,
             },
             Event::SessionResumed { .. }
             | Event::SkillStarted { .. }

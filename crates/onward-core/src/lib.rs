@@ -76,7 +76,12 @@
 //!     // Claim the next step …
 //!     claims += 1;
 //!     let token = ClaimToken::new(format!("claim {claims}"));
-//!     let next = StartNext { token: token.clone(), session: None, include_stalled: false };
+//!     let next = StartNext {
+//!         token: token.clone(),
+//!         session: None,
+//!         include_stalled: false,
+//!         labels: None,
+//!     };
 //!     let events = decide(&plan, &next.into(), now)?;
 //!     let Some(step) = decide::start_next::assigned_step(&events) else { break };
 //!     plan.apply_all(&events, now)?;
@@ -153,6 +158,7 @@ pub mod policy;
 pub mod progress;
 pub mod refusal;
 pub mod role;
+pub mod routing;
 pub mod schema;
 pub mod search;
 pub mod secret;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use crate::id::{PlanId, ReviewId, SessionId, StepId};
 use crate::policy::{OnStall, UnknownVariant, parse_variant};
 use crate::progress::Counts;
+use crate::routing::Routing;
 use crate::time::Timestamp;
 
 pub use status::{IllegalPlanTransition, PlanCause, PlanStatus};
@@ -198,6 +199,8 @@ pub struct PlanHead {
     pub on_stall: OnStall,
     /// The session that last worked on the plan, if agents report their sessions.
     pub last_session: Option<SessionId>,
+    /// The project, the labels and the priority.
+    pub routing: Routing,
 }
 
 impl PlanHead {

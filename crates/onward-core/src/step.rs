@@ -25,6 +25,7 @@ use std::time::Duration;
 use crate::id::{BranchId, ClaimToken, ReviewId, SessionId, StepId};
 use crate::json::Json;
 use crate::policy::{UnknownVariant, parse_variant};
+use crate::routing::rank;
 use crate::time::Timestamp;
 
 /// The kind of work in a step. It informs the agent; the rules treat all kinds alike.
@@ -424,6 +425,10 @@ pub struct NewStep {
     pub gates: Option<Arc<Gates>>,
     /// The step that this one redoes.
     pub supersedes: Option<StepId>,
+    /// The labels that an agent must offer to claim the step, sorted, without duplicates.
+    pub labels: Vec<String>,
+    /// The priority, 0 to 9.
+    pub priority: u8,
 }
 
 /// A step of a plan.
@@ -462,6 +467,11 @@ impl Step {
     /// Whether the instructions contain a reviewer's feedback.
     pub fn has_feedback(&self) -> bool {
         self.spec.instructions.contains(FEEDBACK)
+    }
+
+    /// The key by which the steps of a plan are assigned: the highest priority first, then by order.
+    pub fn claim_order(&self) -> (u8, u32) {
+        (rank(self.spec.priority), self.order)
     }
 
     /// The step's id.

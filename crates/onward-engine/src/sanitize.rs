@@ -48,6 +48,8 @@ pub(crate) fn plan(command: &mut CreatePlan) {
     command.session = session(command.session.take());
     command.steps.iter_mut().for_each(step);
     command.branches.iter_mut().for_each(branch);
+    optional_text(&mut command.routing.project_key);
+    command.routing.labels.iter_mut().for_each(text);
 }
 
 pub(crate) fn fork(command: &mut ForkPlan) {
@@ -70,6 +72,10 @@ pub(crate) fn modification(modification: &mut Modification) {
             text(instructions);
         }
         Modification::UpdateStep { update, .. } => step_update(update),
+        Modification::UpdatePlan { update } => {
+            optional_text(&mut update.project_key);
+            update.labels.iter_mut().flatten().for_each(text);
+        }
         Modification::FailStep { reason, .. } => optional_text(reason),
         Modification::RedoStep { reason, .. } => text(reason),
         Modification::AddBranch { branch: added } => branch(added),
@@ -82,6 +88,7 @@ pub(crate) fn modification(modification: &mut Modification) {
 fn step(spec: &mut StepSpec) {
     optional_text(&mut spec.title);
     text(&mut spec.instructions);
+    spec.labels.iter_mut().for_each(text);
     if let Some(gates) = &mut spec.gates {
         let gates = Arc::make_mut(gates);
         gates.acceptance_criteria.iter_mut().for_each(text);
@@ -98,6 +105,7 @@ fn step_update(update: &mut StepUpdate) {
         .flatten()
         .for_each(text);
     update.result_schema.iter_mut().flatten().for_each(json);
+    update.labels.iter_mut().flatten().for_each(text);
 }
 
 fn branch(spec: &mut BranchSpec) {

@@ -364,6 +364,7 @@ fn start_next(include_stalled: bool) -> Command {
         token: token(),
         session: session(),
         include_stalled,
+        labels: None,
     })
 }
 

@@ -92,6 +92,7 @@ impl<O: Write> Scenario<'_, O> {
             token: fresh_token(who, at),
             session: Some(SessionId::new(who)),
             include_stalled,
+            labels: None,
         });
         let events = self.driver.send(&command, at)??;
         let step = assigned_step(&self.driver.plan, &events).ok_or("no step was assigned")?;

@@ -78,11 +78,8 @@ impl Plan {
         if !spec.depends_on.iter().all(is_known) {
             return Err(ApplyErrorKind::InvalidStepList);
         }
-        let had = self.step(spec.id).map(|step| step.spec.depends_on.clone());
         self.change_step(spec.id, event, at)?;
-        if had.as_ref() != Some(&spec.depends_on) {
-            self.index = Index::new(&self.steps, &self.branches);
-        }
+        self.index = Index::new(&self.steps, &self.branches);
         Ok(())
     }
 

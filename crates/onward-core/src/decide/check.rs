@@ -12,6 +12,7 @@ use crate::policy::{
     MIN_THRESHOLD,
 };
 use crate::refusal::{Issue, Refusal};
+use crate::routing::{MAX_LABEL, MAX_LABELS, MAX_PRIORITY, MAX_PROJECT_KEY, Routing};
 use crate::step::StepResult;
 
 /// The maximum number of reported issues.
@@ -124,7 +125,9 @@ impl Check {
                     .is_none_or(|title| title.len() <= MAX_TITLE)
                 && step.stall_threshold.is_none()
                 && step.max_attempts.is_none()
-                && step.gates.is_none();
+                && step.gates.is_none()
+                && step.labels.is_empty()
+                && step.priority <= MAX_PRIORITY;
             if !self.taken.insert(step.id) {
                 self.issue(
                     format!("{path}[{index}].id"),
@@ -156,6 +159,35 @@ impl Check {
         if let Some(gates) = &step.gates {
             self.gates(path, gates);
         }
+        self.labels(&format!("{path}.labels"), &step.labels);
+        self.priority(&format!("{path}.priority"), step.priority);
+    }
+
+    pub(super) fn labels(&mut self, path: &str, labels: &[String]) {
+        if labels.len() > MAX_LABELS {
+            let message = format!(
+                "has {} labels, at most {MAX_LABELS} are allowed",
+                labels.len()
+            );
+            self.issue(path, message);
+        }
+        for (index, label) in labels.iter().take(MAX_LABELS).enumerate() {
+            self.text(&format!("{path}[{index}]"), label, MAX_LABEL);
+        }
+    }
+
+    pub(super) fn priority(&mut self, path: &str, priority: u8) {
+        if priority > MAX_PRIORITY {
+            self.issue(path, format!("must be between 0 and {MAX_PRIORITY}"));
+        }
+    }
+
+    pub(super) fn routing(&mut self, routing: &Routing) {
+        if let Some(key) = &routing.project_key {
+            self.text("projectKey", key, MAX_PROJECT_KEY);
+        }
+        self.labels("labels", &routing.labels);
+        self.priority("priority", routing.priority);
     }
 
     pub(super) fn result(&mut self, result: &StepResult) {

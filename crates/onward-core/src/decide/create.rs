@@ -16,6 +16,7 @@ use crate::policy::{
     MAX_BRANCHES, MAX_BRANCHES_PER_STEP, MAX_NAME, MAX_PATTERN_BYTES, MAX_QUESTION, MAX_STEPS,
 };
 use crate::refusal::Refusal;
+use crate::routing::{Routing, sorted_labels};
 use crate::step::StepStatus;
 use crate::time::Timestamp;
 
@@ -74,6 +75,7 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
         stall_threshold: command.stall_threshold,
         on_stall: command.on_stall,
         session: command.session.clone(),
+        routing: normalized(&command.routing),
     };
     let mut events = Vec::new();
     if let Some(review) = command.approval {
@@ -88,6 +90,16 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
     Ok(events)
 }
 
+/// The values as they are stored.
+pub(super) fn normalized(routing: &Routing) -> Routing {
+    let key = routing.project_key.as_deref().map(str::trim);
+    Routing {
+        project_key: key.map(str::to_owned),
+        labels: sorted_labels(&routing.labels),
+        priority: routing.priority,
+    }
+}
+
 fn check_input(command: &CreatePlan) -> Result<(), Refusal> {
     let mut check = Check::default();
     check.text("name", &command.name, MAX_NAME);
@@ -98,6 +110,7 @@ fn check_input(command: &CreatePlan) -> Result<(), Refusal> {
         command.output_formatting_notes.as_deref(),
     );
     check.threshold("stallThresholdMs", command.stall_threshold);
+    check.routing(&command.routing);
     if command.steps.is_empty() || command.steps.len() > MAX_STEPS {
         let message = format!(
             "must contain 1 to {MAX_STEPS} steps, not {}",

@@ -9,6 +9,7 @@ use crate::event::Decided;
 use crate::id::{SessionId, StepId};
 use crate::plan::PlanHead;
 use crate::refusal::{MAX_NAMED, OpenDependencies};
+use crate::routing::covers;
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
@@ -40,7 +41,8 @@ pub struct StepFacts {
     pub open_dependencies: OpenDependencies,
     /// The last decision on it, if requested.
     pub decided: Option<Decided>,
-    /// The lowest-order pending step whose dependencies are all terminal, if requested.
+    /// The first pending step, by [`claim_order`](Step::claim_order), whose dependencies are all
+    /// terminal, if requested.
     pub ready: Option<Step>,
 }
 
@@ -51,10 +53,11 @@ pub struct NextFacts {
     pub head: PlanHead,
     /// The lowest-order step with undelivered feedback that the calling session holds.
     pub undelivered: Option<Step>,
-    /// Stalled steps, sorted by order, if requested.
+    /// Stalled steps whose labels the caller offers, sorted by order, if requested.
     pub stalled: Vec<Step>,
-    /// The lowest-order pending step whose dependencies are all terminal, counting the
-    /// [`exhausted`](Self::exhausted) ones as terminal.
+    /// The first pending step, by [`claim_order`](Step::claim_order), whose labels the caller offers
+    /// and whose dependencies are all terminal, counting the [`exhausted`](Self::exhausted) ones as
+    /// terminal.
     pub ready: Option<Step>,
 }
 
@@ -98,22 +101,28 @@ impl OpenDependencies {
 }
 
 impl NextFacts {
-    /// The facts of a plan in memory for a session, with the steps that are stalled at
-    /// `stalled_at`.
+    /// The facts of a plan in memory for a session that offers these labels, with the steps that are
+    /// stalled at `stalled_at`.
     pub fn from_plan(
         plan: &Plan,
         session: Option<&SessionId>,
         stalled_at: Option<Timestamp>,
+        labels: Option<&[String]>,
     ) -> Self {
-        let stalled = stalled_at.map(|now| plan.stalled_steps(now, None).cloned().collect());
+        let can_claim = |step: &&Step| covers(labels, &step.spec.labels);
+        let stalled = stalled_at.map(|now| {
+            let stalled = plan.stalled_steps(now, None);
+            stalled.filter(can_claim).cloned().collect()
+        });
         let mut facts = Self {
             head: plan.head().clone(),
             undelivered: plan.undelivered(session).cloned(),
             stalled: stalled.unwrap_or_default(),
             ready: None,
         };
-        let ready = plan.index().first_ready(plan.steps(), &facts.exhausted());
-        facts.ready = ready.and_then(|order| plan.step_at(order)).cloned();
+        let ended = facts.exhausted();
+        let ready = plan.index().first_ready(plan.steps(), &ended, labels);
+        facts.ready = ready.cloned();
         facts
     }
 

@@ -68,6 +68,7 @@ pub fn decide(
         stall_threshold: source.head().stall_threshold,
         on_stall: source.head().on_stall,
         session: command.session.clone(),
+        routing: source.head().routing.clone(),
     };
     let mut draft = Draft::new(&PlanHead::new(&created), now);
     for step in &copied {

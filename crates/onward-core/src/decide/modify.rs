@@ -1,4 +1,4 @@
-//! Changes the step list, a branch or one step. One file per action.
+//! Changes the step list, a branch, one step or the plan. One file per action.
 //!
 //! Allowed only while a plan is `planning` or `executing`; a user's change to a stalled plan
 //! resumes it first. After the change the plan's status is derived again: failing the last open
@@ -18,6 +18,7 @@ mod rename_step;
 mod reorder_steps;
 mod requeue_step;
 mod update_instructions;
+mod update_plan;
 mod update_step;
 
 use super::check::Check;
@@ -58,6 +59,7 @@ pub fn needs(modification: &Modification, plan: &PlanHead) -> Needs {
             step: Some(*step),
             ..Needs::default()
         },
+        Modification::UpdatePlan { .. } => Needs::default(),
         Modification::UpdateStep { step, update } => Needs {
             step: Some(*step),
             outline: update.depends_on.is_some(),
@@ -120,6 +122,7 @@ pub fn decide(facts: &Facts, command: &ModifyPlan, now: Timestamp) -> Result<Vec
             title,
             instructions,
         } => rename_step::decide(facts, *step, title, instructions)?,
+        Modification::UpdatePlan { update } => update_plan::decide(facts, update)?,
         Modification::UpdateStep { step, update } => update_step::decide(facts, *step, update)?,
         Modification::FailStep { step, reason } => {
             fail_step::decide(facts, *step, reason.as_deref())?

@@ -11,6 +11,7 @@ use crate::condition::Condition;
 use crate::id::StepId;
 use crate::policy::{DEFAULT_MAX_ATTEMPTS, MAX_DEPENDENCIES};
 use crate::refusal::{BadDependency, Refusal};
+use crate::routing::sorted_labels;
 use crate::step::{NewStep, Step, StepStatus};
 
 /// The required facts about a referenced step.
@@ -137,6 +138,8 @@ pub(super) fn steps(
             max_attempts: spec.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS),
             gates: spec.gates.clone().filter(|gates| !gates.is_empty()),
             supersedes: None,
+            labels: sorted_labels(&spec.labels),
+            priority: spec.priority,
         });
     }
     for waits_for in &mut new_dependencies {

@@ -1,5 +1,5 @@
-//! Claims the next step: the pending step with the lowest order whose dependencies are all
-//! terminal.
+//! Claims the next step: of the pending steps whose dependencies are all terminal and whose labels
+//! the caller offers, the one with the highest priority, and of these the one with the lowest order.
 //!
 //! Two kinds of steps take precedence: a step of the calling session with undelivered feedback from
 //! a reviewer, and, on request, a stalled step, which gets a new attempt. A plan that is terminal or
@@ -14,6 +14,7 @@ use crate::event::{Event, RequeueReason, ResumedBy};
 use crate::id::StepId;
 use crate::plan::PlanStatus;
 use crate::refusal::Refusal;
+use crate::routing::covers;
 use crate::step::{Claim, FailReason, Step, StepCause, StepStatus};
 use crate::time::Timestamp;
 
@@ -102,7 +103,9 @@ pub fn claim_ready(
         )
     };
     let ready = facts.ready.as_ref().map(Step::id);
-    let is_other_ready = ready.is_some_and(|ready| ready != facts.step.id());
+    let can_claim = |ready: &Step| covers(command.labels.as_deref(), &ready.spec.labels);
+    let is_other_ready = ready.is_some_and(|ready| ready != facts.step.id())
+        && facts.ready.as_ref().is_some_and(can_claim);
     let readiness_preserved = !events.is_empty() && events.iter().all(preserves_readiness);
     if !is_other_ready || facts.has_dependents || !readiness_preserved {
         return Ok(Vec::new());

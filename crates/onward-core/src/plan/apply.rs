@@ -26,6 +26,7 @@ impl PlanHead {
             stall_threshold: created.stall_threshold,
             on_stall: created.on_stall,
             last_session: created.session.clone(),
+            routing: created.routing.clone(),
         }
     }
 
@@ -128,6 +129,7 @@ impl PlanHead {
                     self.counts.supersede(successor.from);
                 }
             }
+            Change::PlanUpdated { routing } => self.routing.clone_from(routing),
             Change::Created(_)
             | Change::StepsReordered { .. }
             | Change::InstructionsUpdated { .. }

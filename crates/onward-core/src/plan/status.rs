@@ -85,6 +85,14 @@ impl PlanStatus {
         }
     }
 
+    /// Whether steps of the plan can be claimed.
+    pub const fn assigns_steps(self) -> bool {
+        match self {
+            PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => true,
+            PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => false,
+        }
+    }
+
     /// Whether no transition leaves this status.
     pub const fn is_terminal(self) -> bool {
         match self {

@@ -1,5 +1,6 @@
 //! Claims: assignment order, attempt numbers, repeated results and late results.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use onward_core::apply::Plan;
@@ -15,13 +16,20 @@ use proptest::prelude::*;
 use crate::state::apply;
 use crate::walk::{cases, walks};
 
-/// A naive search for the pending step with the lowest order whose dependencies are terminal.
-fn next_assignable(plan: &Plan) -> Option<StepId> {
+/// A naive search for the next step of a caller: of the pending steps whose dependencies are terminal
+/// and whose labels it offers, the one with the highest priority, and then the lowest order.
+fn next_assignable(plan: &Plan, offered: Option<&Vec<String>>) -> Option<StepId> {
     plan.steps()
         .iter()
         .filter(|step| step.status() == StepStatus::Pending && is_ready(plan, step))
-        .min_by_key(|step| step.order)
+        .filter(|step| can_claim(offered, step))
+        .min_by_key(|step| (Reverse(step.spec.priority), step.order))
         .map(Step::id)
+}
+
+fn can_claim(offered: Option<&Vec<String>>, step: &Step) -> bool {
+    let labels = &step.spec.labels;
+    offered.is_none_or(|offered| labels.iter().all(|label| offered.contains(label)))
 }
 
 fn is_ready(plan: &Plan, step: &Step) -> bool {
@@ -43,6 +51,7 @@ fn start(
         token: ClaimToken::new(token),
         session: session.cloned(),
         include_stalled,
+        labels: None,
     });
     let events =
         decide(plan, &command, now).map_err(|refusal| TestCaseError::fail(refusal.to_string()))?;
@@ -63,6 +72,7 @@ proptest! {
                 token: ClaimToken::new("next"),
                 session: None,
                 include_stalled: false,
+                labels: None,
             };
             let claim = claim_ready(&facts, round.events(), &next, round.now);
             let claim = claim.map_err(|refusal| TestCaseError::fail(refusal.to_string()))?;
@@ -132,11 +142,14 @@ proptest! {
                     let stalls = round.before.stalls(round.now, None);
                     let next = stalls.iter().find(|stall| {
                         let step = round.before.step(stall.step);
-                        step.is_some_and(|step| stall.attempt < step.spec.max_attempts)
+                        let offered = command.labels.as_ref();
+                        step.is_some_and(|step| {
+                            stall.attempt < step.spec.max_attempts && can_claim(offered, step)
+                        })
                     });
                     prop_assert_eq!(next.map(|stall| stall.step), Some(step.id()));
                 } else {
-                    prop_assert_eq!(next_assignable(before), Some(step.id()));
+                    prop_assert_eq!(next_assignable(before, command.labels.as_ref()), Some(step.id()));
                 }
                 Ok(())
             })
@@ -146,7 +159,7 @@ proptest! {
     #[test]
     fn assigns_nothing_only_if_no_step_is_ready(walk in walks()) {
         walk.run(|round| {
-            let Command::StartNext(_) = round.command else { return Ok(()) };
+            let Command::StartNext(command) = round.command else { return Ok(()) };
             let assigned = assigned_step(round.events());
             match round.before.head().status() {
                 PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => {
@@ -154,7 +167,7 @@ proptest! {
                 }
                 PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
                     if assigned.is_none() {
-                        prop_assert_eq!(next_assignable(round.after()), None);
+                        prop_assert_eq!(next_assignable(round.after(), command.labels.as_ref()), None);
                     }
                 }
             }

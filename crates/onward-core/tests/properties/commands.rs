@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use onward_core::command::{
     AbandonPlan, DecideReview, HandleStalls, KeepLateResult, LogSkill, Modification, ModifyPlan,
-    ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase, StartNext, StepRef,
-    StepUpdate, SubmitResult,
+    PlanUpdate, ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase, StartNext,
+    StepRef, StepUpdate, SubmitResult,
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ClaimToken, SessionId, StepId};
@@ -121,6 +121,7 @@ fn start(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         token: state.ids().token(),
         session: plans::session(rng),
         include_stalled: rng.one_in(3),
+        labels: plans::offered_labels(rng),
     })
 }
 
@@ -260,7 +261,14 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         StepStatus::Failed,
         StepStatus::Skipped,
     ];
-    let modification = match rng.below(12) {
+    let modification = match rng.below(13) {
+        12 => Modification::UpdatePlan {
+            update: PlanUpdate {
+                project_key: rng.one_in(2).then(|| "site".to_owned()),
+                labels: rng.one_in(2).then(|| vec!["urgent".to_owned()]),
+                priority: rng.one_in(2).then_some(9),
+            },
+        },
         11 => {
             let needed = (0..rng.below(3)).map(|_| {
                 if rng.one_in(2) {
@@ -278,6 +286,8 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
                     step_type: rng.one_in(2).then_some(StepType::Critique),
                     stall_threshold: rng.one_in(3).then_some(None),
                     review_by: rng.one_in(6).then_some(Some(ReviewBy::Person)),
+                    priority: rng.one_in(2).then_some(7),
+                    labels: rng.one_in(6).then(|| vec!["gpu".to_owned()]),
                     ..StepUpdate::default()
                 },
             }
@@ -333,7 +343,8 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         | Modification::RemoveStep { step } => Some(*step),
         Modification::ReorderSteps { .. }
         | Modification::AddSteps { .. }
-        | Modification::AddBranch { .. } => None,
+        | Modification::AddBranch { .. }
+        | Modification::UpdatePlan { .. } => None,
     };
     Command::ModifyPlan(ModifyPlan {
         modification,

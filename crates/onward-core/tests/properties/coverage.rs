@@ -19,13 +19,14 @@ use crate::walk::{Walk, walks};
 const WALKS: usize = 400;
 
 /// Every event that a decision can emit, with its minimum count.
-const EVENTS: [(&str, usize); 60] = [
+const EVENTS: [(&str, usize); 61] = [
     ("plan_modified add_steps", 40),
     ("plan_modified remove_step", 15),
     ("plan_modified reorder_steps", 40),
     ("plan_modified update_step_instructions", 40),
     ("plan_modified rename_step", 40),
     ("plan_modified update_step", 30),
+    ("plan_modified update_plan", 30),
     ("plan_modified fail_step", 40),
     ("plan_modified requeue_step", 40),
     ("plan_modified add_branch", 80),

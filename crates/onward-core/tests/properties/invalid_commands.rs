@@ -8,8 +8,8 @@ use onward_core::apply::Plan;
 use onward_core::branch::Action;
 use onward_core::command::{
     AbandonPlan, ActionSpec, BranchSpec, DecideReview, HandleStalls, KeepLateResult, LogSkill,
-    Modification, ModifyPlan, ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase,
-    StartNext, StepRef, StepSpec, StepUpdate, SubmitResult,
+    Modification, ModifyPlan, PlanUpdate, ReportProgress, RequestReview, ResumeSession, Reviewer,
+    SkillPhase, StartNext, StepRef, StepSpec, StepUpdate, SubmitResult,
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, SessionId, StepId};
@@ -52,6 +52,7 @@ pub(crate) fn command(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -
             },
             session: Some(SessionId::new(text(rng))),
             include_stalled: rng.one_in(2),
+            labels: rng.one_in(2).then(|| vec![text(rng)]),
         }),
         1 | 2 => Command::SubmitResult(SubmitResult {
             step,
@@ -135,7 +136,14 @@ fn record(state: &mut WalkState, rng: &mut Rng<'_>, step: StepId) -> Command {
 fn modification(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -> Modification {
     let total = state.plan.head().counts.last_order();
     let step = any_step(state, rng);
-    match rng.below(11) {
+    match rng.below(12) {
+        11 => Modification::UpdatePlan {
+            update: PlanUpdate {
+                project_key: Some(text(rng)),
+                labels: Some(vec![text(rng); rng.pick(&[0, 1, 21]).copied().unwrap_or(0)]),
+                priority: rng.pick(&[None, Some(9), Some(10)]).copied().flatten(),
+            },
+        },
         10 => Modification::UpdateStep {
             step,
             update: StepUpdate {
@@ -146,6 +154,8 @@ fn modification(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -> Modi
                 title: rng.one_in(2).then(|| text(rng)),
                 instructions: rng.one_in(4).then(|| text(rng)),
                 stall_threshold: rng.one_in(4).then_some(Some(Duration::ZERO)),
+                labels: rng.one_in(4).then(|| vec![text(rng); 2]),
+                priority: rng.one_in(4).then_some(10),
                 acceptance_criteria: rng.one_in(4).then(|| vec![text(rng), text(rng)]),
                 ..StepUpdate::default()
             },
@@ -357,6 +367,7 @@ pub(crate) fn reuses_step_ids(plan: &Plan, command: &Command) -> bool {
         | Modification::UpdateInstructions { .. }
         | Modification::RenameStep { .. }
         | Modification::UpdateStep { .. }
+        | Modification::UpdatePlan { .. }
         | Modification::FailStep { .. }
         | Modification::RequeueStep { .. } => return false,
     };

@@ -59,7 +59,23 @@ pub(crate) fn spec(ids: &mut IdSource, rng: &mut Rng<'_>) -> StepSpec {
     if rng.one_in(6) {
         spec.gates = Some(Arc::new(gates(rng)));
     }
+    if rng.one_in(4) {
+        spec.priority = u8::try_from(rng.below(10)).unwrap_or(0);
+    }
+    if rng.one_in(8) {
+        spec.labels = labels(rng);
+    }
     spec
+}
+
+fn labels(rng: &mut Rng<'_>) -> Vec<String> {
+    let labels = ["linux", "gpu"].iter().filter(|_| rng.one_in(2));
+    labels.map(|label| (*label).to_owned()).collect()
+}
+
+/// The labels that an agent offers: usually all.
+pub(crate) fn offered_labels(rng: &mut Rng<'_>) -> Option<Vec<String>> {
+    rng.one_in(4).then(|| labels(rng))
 }
 
 fn gates(rng: &mut Rng<'_>) -> Gates {

@@ -407,6 +407,7 @@ fn claimed_with_result(harness: &mut Harness) -> Option<onward_core::StepId> {
         token: harness.next_token(),
         session: None,
         include_stalled: false,
+        labels: None,
     };
     let facts = StepFacts::from_plan(&harness.plan, id(1), With::Ready).unwrap();
     let submit = harness.submit(1, None);

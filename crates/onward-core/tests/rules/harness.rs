@@ -135,6 +135,7 @@ impl Harness {
             token: self.next_token(),
             session: session.map(SessionId::new),
             include_stalled,
+            labels: None,
         })
     }
 

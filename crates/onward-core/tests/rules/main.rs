@@ -26,6 +26,7 @@ mod resume;
 mod review_scope;
 mod reviews;
 mod roles;
+mod routing;
 mod skills;
 mod stable_names;
 mod stalls;

@@ -1,7 +1,7 @@
 //! `modify_plan`: when each change is allowed, and its effects.
 
 use onward_core::command::{
-    ActionSpec, Modification, ModifyPlan, ReportProgress, StepRef, StepUpdate,
+    ActionSpec, Modification, ModifyPlan, PlanUpdate, ReportProgress, StepRef, StepUpdate,
 };
 use onward_core::id::SessionId;
 use onward_core::policy::MAX_STEPS;
@@ -70,6 +70,9 @@ fn only_a_planning_or_executing_plan_can_be_modified() {
             update_instructions(2),
             fail(2),
             update(2, StepUpdate::default()),
+            modify(Modification::UpdatePlan {
+                update: PlanUpdate::default(),
+            }),
             modify(Modification::RequeueStep { step: id(1) }),
             modify(Modification::RedoStep {
                 step: id(1),

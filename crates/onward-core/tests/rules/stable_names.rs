@@ -15,6 +15,7 @@ use onward_core::id::{
 use onward_core::plan::{PlanCause, PlanFailure};
 use onward_core::policy::OnStall;
 use onward_core::role::Permission;
+use onward_core::routing::Routing;
 use onward_core::step::{Claim, FailReason, SkipCause, StepCause, StepResult};
 use onward_core::{Code, Command, Event, PlanStatus, Role, StepStatus, StepType};
 
@@ -189,6 +190,12 @@ fn every_event_has_a_stable_name_and_action() {
                 ),
             }),
             "plan_modified update_step",
+        ),
+        (
+            modified(Change::PlanUpdated {
+                routing: Routing::default(),
+            }),
+            "plan_modified update_plan",
         ),
         (
             modified(Change::StepFailed { step }),

@@ -5,7 +5,9 @@
 
 use std::fmt::Write as _;
 
-use onward_core::command::{ActionSpec, HandleStalls, Modification, StepRef, StepUpdate};
+use onward_core::command::{
+    ActionSpec, HandleStalls, Modification, PlanUpdate, StepRef, StepUpdate,
+};
 use onward_core::event::Decision;
 use onward_core::id::ClaimToken;
 use onward_core::plan::PlanCause;
@@ -220,7 +222,7 @@ const USER_COMMANDS: [Column; 6] = [
     ("abandon", |_| abandon()),
 ];
 
-const MODIFICATIONS: [Column; 9] = [
+const MODIFICATIONS: [Column; 10] = [
     ("`add_steps`", |_| {
         modify(Modification::AddSteps {
             steps: vec![spec(9)],
@@ -248,6 +250,14 @@ const MODIFICATIONS: [Column; 9] = [
             update: StepUpdate {
                 depends_on: Some(vec![StepRef::Order(3)]),
                 ..StepUpdate::default()
+            },
+        })
+    }),
+    ("`update_plan`", |_| {
+        modify(Modification::UpdatePlan {
+            update: PlanUpdate {
+                priority: Some(9),
+                ..PlanUpdate::default()
             },
         })
     }),

@@ -5,7 +5,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use onward_engine::{Address, Engine};
+use onward_engine::next_step::{NextStep, Worker};
+use onward_engine::{Address, Caller, Engine};
 use tokio::runtime::Runtime;
 
 use crate::drive::Workload;
@@ -105,8 +106,50 @@ impl Bench<'_> {
             median_micros(|round| round.0),
             median_micros(|round| round.1),
         );
+        self.queue(database, full);
+    }
+
+    /// Claims steps of a project with one ready step in each of the inserted plans.
+    fn queue(&self, database: &str, full: &Address) {
+        self.runtime.block_on(async {
+            let engine = Engine::open(full, Default::default());
+            let engine = engine.await.expect("engine opened");
+            let caller = Caller::local("bench");
+            for (case, labels, is_assigned) in [
+                ("claim of the first", vec!["gpu".to_owned()], true),
+                ("no step with the labels", Vec::new(), false),
+            ] {
+                let mut calls = Samples::default();
+                for _ in 0..200 {
+                    let worker = Worker {
+                        labels: Some(labels.clone()),
+                        ..Worker::default()
+                    };
+                    let began = Instant::now();
+                    let next = engine.next_step_of_project(&caller, QUEUE, worker);
+                    let next = next.await.expect("next step was requested");
+                    calls.latencies.push(began.elapsed());
+                    let is_started = matches!(next, NextStep::Started(_));
+                    assert_eq!(is_started, is_assigned, "{next:?}");
+                }
+                println!(
+                    "{database}: {PLANS} ready steps in a project, {case}: {:.0} µs",
+                    calls.quantile(0.5).as_secs_f64() * 1e6,
+                );
+            }
+            engine.close().await;
+        });
     }
 }
+
+/// The project of the first step of each inserted plan.
+const QUEUE: &str = "queue";
+/// Makes the first step of each inserted plan ready.
+const READY: &str = "UPDATE steps SET status = 'pending', claim_token = NULL, started_at = NULL, \
+    stalls_at = NULL, labels = '[\"gpu\"]', project_key = 'queue', plan_priority = 5, \
+    plan_created_at = 1 WHERE step_order = 1 AND instructions = 'Nothing.'; \
+    UPDATE plans SET project_key = 'queue', pending = 1, in_progress = in_progress - 1 \
+    WHERE name = 'Filler'";
 
 /// Prints the median ratios of call latency and CPU time.
 fn print_ratios(database: &str, scenario: &str, pairs: &[(Samples, Samples)]) {
@@ -181,6 +224,7 @@ fn fill_sqlite(path: &Path, plans: u32) {
          {} {STEP} SELECT {step} FROM plans, n WHERE name = 'Filler';
          {BRANCH} SELECT {branch} FROM steps WHERE step_order = 1 AND instructions = 'Nothing.';
          INSERT INTO due SELECT 'local', plan_id, {NEVER} FROM plans WHERE name = 'Filler';
+         {READY};
          COMMIT;",
         count(plans),
         count(STEPS),
@@ -220,6 +264,7 @@ async fn fill_postgres(url: &str, plans: u32) {
                 WHERE step_order = 1 AND instructions = 'Nothing.';
              INSERT INTO due (tenant_id, plan_id, at)
                 SELECT 'local', plan_id, {NEVER} FROM plans WHERE name = 'Filler';
+             {READY};
              COMMIT; ANALYZE;"
         ))
         .await

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use onward_core::id::SessionId;
 use onward_core::role::Permission;
+use onward_core::routing::DEFAULT_PRIORITY;
 use onward_core::skill::SkillExecution;
 use onward_core::step::{FailReason, StepResult, StepState};
 use onward_core::transition::Due;
@@ -227,6 +228,9 @@ fn head(sheet: &Sheet) -> Value {
             "planId": source.plan.to_string(),
             "stepOrder": source.step_order,
         })),
+        "projectKey": head.routing.project_key,
+        "labels": head.routing.labels,
+        "priority": head.routing.priority,
     })
 }
 
@@ -249,6 +253,12 @@ fn step(step: &Step) -> Value {
             object.insert(key.to_owned(), value);
         }
     };
+    if !step.spec.labels.is_empty() {
+        add("labels", json!(step.spec.labels));
+    }
+    if step.spec.priority != DEFAULT_PRIORITY {
+        add("priority", step.spec.priority.into());
+    }
     if let Some(gates) = &step.spec.gates {
         if let Some(schema) = &gates.result_schema {
             add("resultSchema", json!(schema));

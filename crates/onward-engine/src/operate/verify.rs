@@ -292,5 +292,14 @@ fn check_derived(
         check(&format!("the stall deadline of step `{}`", step.id()), due);
         let same = derived.ended_commit == ended.get(&step.id()).copied();
         check(&format!("the final commit of step `{}`", step.id()), same);
+        let routing = &plan.head().routing;
+        let is_ready = step.status() == StepStatus::Pending && open == 0;
+        // A plan that assigns no steps leaves the queue at the latest with the next request.
+        if is_ready && plan.head().status().assigns_steps() {
+            let position = Some((u32::from(routing.priority), plan.created_at()));
+            let is_queued = derived.project_key == routing.project_key
+                && (routing.project_key.is_none() || derived.queue_position == position);
+            check(&format!("the queue of step `{}`", step.id()), is_queued);
+        }
     }
 }

@@ -322,6 +322,9 @@ fn digest(command: &CreatePlan) -> String {
     hasher.optional_text(command.output_formatting_notes.as_deref());
     hasher.optional_duration(command.stall_threshold);
     hasher.text(command.on_stall.as_str());
+    hasher.optional_text(command.routing.project_key.as_deref());
+    hasher.labels(&command.routing.labels);
+    hasher.number(command.routing.priority.into());
     hasher.steps(&command.steps);
     hasher.number(command.branches.len());
     for branch in &command.branches {
@@ -408,6 +411,13 @@ impl ContentHasher {
         self.optional_text(gates.review_by.map(ReviewBy::as_str));
     }
 
+    fn labels(&mut self, labels: &[String]) {
+        self.number(labels.len());
+        for label in labels {
+            self.text(label);
+        }
+    }
+
     fn steps(&mut self, steps: &[StepSpec]) {
         self.number(steps.len());
         for step in steps {
@@ -417,6 +427,8 @@ impl ContentHasher {
             self.optional_duration(step.stall_threshold);
             self.optional_text(step.max_attempts.map(|most| most.to_string()).as_deref());
             self.gates(step.gates.as_deref().unwrap_or(&Gates::default()));
+            self.labels(&step.labels);
+            self.number(step.priority.into());
             self.number(step.depends_on.len());
             for order in &step.depends_on {
                 self.number(usize::try_from(*order).unwrap_or(usize::MAX));

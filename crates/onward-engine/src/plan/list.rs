@@ -40,6 +40,31 @@ pub struct PlanQuery {
     /// Only plans whose name and question contain all words of this text, each as a whole word or a
     /// word prefix.
     pub text: Option<String>,
+    /// Only plans of this project.
+    pub project_key: Option<String>,
+    /// Only plans with this label.
+    pub label: Option<String>,
+    /// Only plans of this person.
+    pub owner: Option<String>,
+    /// Only plans with an action at or after this time.
+    pub since: Option<Timestamp>,
+}
+
+impl PlanQuery {
+    /// Whether the plan has the requested label and owner.
+    fn matches(&self, sheet: &Sheet) -> bool {
+        let labels = &sheet.head.routing.labels;
+        let owner = sheet.owner.person.as_str();
+        self.label
+            .as_ref()
+            .is_none_or(|label| labels.contains(label))
+            && self.owner.as_ref().is_none_or(|person| owner == person)
+            && self.since.is_none_or(|since| sheet.acted_at >= since)
+    }
+
+    fn is_filtered(&self) -> bool {
+        self.label.is_some() || self.owner.is_some() || self.since.is_some()
+    }
 }
 
 /// A plan in a list.
@@ -396,24 +421,28 @@ async fn plans(
     let text = query.text.as_deref().map(str::trim);
     let text_query = text.filter(|text| !text.is_empty()).map(Query::parse);
     let mut plans = match &text_query {
+        None if query.is_filtered() => scan_recent(tx, None, &statuses, &query, now).await?,
         None => {
+            let project = query.project_key.as_deref();
             PlanLists(tx)
-                .list_plans(&statuses, query.after, now, limit_plus_one)
+                .list_plans(&statuses, project, query.after, now, limit_plus_one)
                 .await?
         }
         Some(text_query) if text_query.words().is_empty() => Vec::new(),
         Some(text_query) => {
-            if PlanLists(tx)
-                .count_plans_with(text_query.words(), SCAN_THRESHOLD)
-                .await?
-                < u64::from(SCAN_THRESHOLD)
+            if !query.is_filtered()
+                && query.project_key.is_none()
+                && PlanLists(tx)
+                    .count_plans_with(text_query.words(), SCAN_THRESHOLD)
+                    .await?
+                    < u64::from(SCAN_THRESHOLD)
             {
                 let words = text_query.words();
                 PlanLists(tx)
                     .plans_with(words, &statuses, query.after, now, limit_plus_one)
                     .await?
             } else {
-                scan_recent(tx, text_query, &statuses, &query, now).await?
+                scan_recent(tx, Some(text_query), &statuses, &query, now).await?
             }
         }
     };
@@ -436,7 +465,7 @@ async fn plans(
 /// contain.
 async fn scan_recent(
     tx: &mut Tx,
-    text_query: &Query,
+    text_query: Option<&Query>,
     statuses: &[PlanStatus],
     query: &PlanQuery,
     now: Timestamp,
@@ -447,14 +476,22 @@ async fn scan_recent(
     let mut plans: Vec<onward_store::Listed> = Vec::new();
     loop {
         let read = PlanLists(tx)
-            .list_plans(statuses, after, now, batch)
+            .list_plans(statuses, query.project_key.as_deref(), after, now, batch)
             .await?;
-        let ended = read.len() < usize::try_from(batch).unwrap_or(usize::MAX);
+        let is_older = |listed: &onward_store::Listed| {
+            query
+                .since
+                .is_some_and(|since| listed.sheet.acted_at < since)
+        };
+        let ended = read.len() < usize::try_from(batch).unwrap_or(usize::MAX)
+            || read.last().is_some_and(is_older);
         batch = batch.saturating_mul(2).min(MAX_BATCH.max(batch));
         after = read.last().map(|listed| cursor_of(&listed.sheet)).or(after);
         plans.extend(read.into_iter().filter(|listed| {
             let brief = &listed.sheet.brief;
-            text_query.matches(&[&brief.name, &brief.research_question])
+            let texts = [&*brief.name, &brief.research_question];
+            let has_words = text_query.is_none_or(|query| query.matches(&texts));
+            has_words && query.matches(&listed.sheet)
         }));
         if ended || plans.len() > limit {
             return Ok(plans);

@@ -150,7 +150,9 @@ fn affected(modification: &Modification) -> Vec<StepId> {
         | Modification::RemoveStep { step } => vec![*step],
         Modification::ReorderSteps { steps } => steps.clone(),
         // The events contain the successors.
-        Modification::RedoStep { .. } | Modification::AddBranch { .. } => Vec::new(),
+        Modification::RedoStep { .. }
+        | Modification::AddBranch { .. }
+        | Modification::UpdatePlan { .. } => Vec::new(),
     }
 }
 

@@ -11,7 +11,7 @@ use onward_core::plan::{PlanFailure, PlanState};
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::step::{Gates, Review, StepState};
-use onward_core::{Event, Plan, PlanHead, PlanId, PlanStatus, Step, StepId, StepType, Timestamp};
+use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepType, Timestamp};
 use onward_store::{Facts, Outputs, Plans, StepLine, Steps, Tx, Which};
 
 use crate::caller::Caller;
@@ -22,6 +22,8 @@ use crate::plan::status::last_activity_at;
 use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
 
+/// Plans of a project that one request tries. More than one only if other workers are faster.
+const MAX_CANDIDATES: u32 = 100;
 /// Maximum number of steps in progress listed in a response.
 const MAX_LISTED: u32 = 50;
 /// Maximum number of steps that a session holds, in a response.
@@ -141,6 +143,17 @@ impl StepInProgress {
     }
 }
 
+/// The caller of a request for the next step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Worker {
+    /// Its session.
+    pub session: Option<SessionId>,
+    /// The labels that it offers. Default: all.
+    pub labels: Option<Vec<String>>,
+    /// Whether stalled steps come first. They get a new attempt.
+    pub include_stalled: bool,
+}
+
 impl Engine {
     /// Assigns the next step of a plan. With `include_stalled`, stalled steps come first and get a
     /// new attempt.
@@ -151,13 +164,29 @@ impl Engine {
         session: Option<SessionId>,
         include_stalled: bool,
     ) -> Result<NextStep, Error> {
+        let worker = Worker {
+            session,
+            labels: None,
+            include_stalled,
+        };
+        self.next_step_for(caller, plan, worker).await
+    }
+
+    /// Assigns the next step of a plan that the worker can claim.
+    pub async fn next_step_for(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        worker: Worker,
+    ) -> Result<NextStep, Error> {
         caller.allow(Permission::Work)?;
-        let session = sanitize::session(session);
+        let session = sanitize::session(worker.session);
         let ctx = self.command_context(caller, session.as_ref());
         let command = StartNext {
             token: self.ids.claim_token(),
             session,
-            include_stalled,
+            include_stalled: worker.include_stalled,
+            labels: worker.labels,
         };
         let assigned = self.store.transition(&caller.tenant, move |tx| {
             let (command, ctx) = (command.clone(), ctx.clone());
@@ -169,6 +198,56 @@ impl Engine {
         let (done, next) = assigned.await?;
         self.sweep_waker.wake_by(done.due);
         Ok(next)
+    }
+
+    /// Assigns the most urgent ready step of a project that the worker can claim: the highest
+    /// priority of the plan, then of the step, then the oldest plan, then the lowest order.
+    pub async fn next_step_of_project(
+        &self,
+        caller: &Caller,
+        project: &str,
+        worker: Worker,
+    ) -> Result<NextStep, Error> {
+        caller.allow(Permission::Work)?;
+        let project: Arc<str> = project.trim().into();
+        let labels = worker.labels.clone();
+        for _ in 0..MAX_CANDIDATES {
+            let (project, labels) = (Arc::clone(&project), labels.clone());
+            let first = self.store.read(&caller.tenant, move |tx| {
+                let (project, labels) = (Arc::clone(&project), labels.clone());
+                Box::pin(async move { Facts(tx).next_plan_of(&project, labels.as_deref()).await })
+            });
+            let Some(plan) = first.await? else { break };
+            match self.next_step_for(caller, plan, worker.clone()).await {
+                Ok(NextStep::Started(step)) => return Ok(NextStep::Started(step)),
+                // Another worker was faster, or the plan no longer assigns steps.
+                Ok(_) => self.leave_queue(caller, plan).await?,
+                Err(Error::PlanNotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(NextStep::NoPendingSteps {
+            in_progress: 0,
+            failed: 0,
+            blocked: 0,
+            working: Vec::new(),
+            held: Vec::new(),
+        })
+    }
+
+    /// Removes a plan that assigns no steps from the queue of its project. It holds the lock of the
+    /// plan, so that it cannot undo the return of the plan to the queue.
+    async fn leave_queue(&self, caller: &Caller, plan: PlanId) -> Result<(), Error> {
+        let left = self.store.write(&caller.tenant, move |tx| {
+            Box::pin(async move {
+                let head = Facts(tx).plan(plan).await?;
+                if head.is_some_and(|head| !head.status().assigns_steps()) {
+                    Facts(tx).leave_queue(plan);
+                }
+                Ok::<(), Error>(())
+            })
+        });
+        left.await
     }
 }
 
@@ -191,13 +270,7 @@ impl Engine {
                 let sheet = Plans(tx).sheet(plan).await?;
                 let sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 let head = sheet.head;
-                let assigns_steps = match head.status() {
-                    PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => true,
-                    PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => {
-                        false
-                    }
-                };
-                let step = if assigns_steps {
+                let step = if head.status().assigns_steps() {
                     Steps(tx).first_ready(plan, None).await?
                 } else {
                     None
@@ -355,13 +428,25 @@ pub(crate) async fn replayed_reason(
             NextStep::NoPendingSteps {
                 in_progress: head.counts.in_progress,
                 failed: head.counts.failed,
-                // No step is ready, so every pending one is blocked.
-                blocked: head.counts.pending,
+                blocked: count_blocked(plan),
                 working: working.collect(),
                 held,
             }
         }
     })
+}
+
+/// The pending steps that wait for another step.
+fn count_blocked(plan: &Plan) -> u32 {
+    let is_open = |id: &StepId| {
+        plan.step(*id)
+            .is_some_and(|needed| !needed.status().is_terminal())
+    };
+    let blocked = plan.steps().iter().filter(|step| {
+        step.status() == onward_core::StepStatus::Pending
+            && step.spec.depends_on.iter().any(is_open)
+    });
+    u32::try_from(blocked.count()).unwrap_or(u32::MAX)
 }
 
 fn without_review(head: &PlanHead) -> Error {

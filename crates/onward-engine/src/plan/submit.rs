@@ -116,6 +116,7 @@ impl Engine {
             token: self.ids.claim_token(),
             session: session.clone(),
             include_stalled: false,
+            labels: None,
         });
         let command = Arc::new(command);
         let response = self.store.transition(&caller.tenant, move |tx| {
@@ -161,7 +162,12 @@ impl Engine {
                 } else if let Some(next) = next {
                     let plan = done.head.id;
                     let session = done.session.clone();
-                    let next = StartNext { session, ..next };
+                    let labels = done.step(step).map(|step| step.spec.labels.clone());
+                    let next = StartNext {
+                        session,
+                        labels,
+                        ..next
+                    };
                     let claimed = assign_next(tx, plan, next, &ctx, Some(done.commit_seq)).await?;
                     if let Some((claimed, next)) = claimed {
                         submitted.plan_status = claimed.head.status();
@@ -228,11 +234,10 @@ async fn repeat_next_step(
     if let Some(assigned) = claimed.and_then(|step| replayed_step(replayed, step)) {
         return Ok(Some(NextStep::Started(Box::new(assigned))));
     }
-    let is_open = match replayed.head().status() {
-        PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => true,
-        PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => false,
-    };
-    if is_open && replayed.ready().is_some() {
+    let completed = completed.and_then(|place| events.get(place)?.step());
+    let completed = completed.and_then(|id| replayed.step(id));
+    let labels = completed.map(|step| step.spec.labels.as_slice());
+    if replayed.head().status().assigns_steps() && replayed.ready_for(labels).is_some() {
         return Ok(None);
     }
     let session = events.iter().find_map(|event| {

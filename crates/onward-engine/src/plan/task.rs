@@ -164,6 +164,7 @@ impl Engine {
             token: self.ids.claim_token(),
             session,
             include_stalled: wait.include_stalled,
+            labels: wait.labels,
         };
         let (actor, result) = (caller.actor(), Arc::new(result));
         let attempt = self.store.transition(&caller.tenant, move |tx| {
@@ -256,6 +257,8 @@ pub struct TaskWait {
     pub session: Option<SessionId>,
     /// Whether stalled steps are assigned first.
     pub include_stalled: bool,
+    /// The labels that the agent offers. Default: all.
+    pub labels: Option<Vec<String>>,
 }
 
 fn new_task(

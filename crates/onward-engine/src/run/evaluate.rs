@@ -147,8 +147,10 @@ pub(super) async fn evaluate_step(
     };
     let session = command_session(command, &facts.step);
     if let (Some(next), Ok(events)) = (next, &mut events) {
+        // An agent that did this step offers its labels, and perhaps no others.
         let next = StartNext {
             session: session.clone(),
+            labels: Some(facts.step.spec.labels.clone()),
             ..next.clone()
         };
         let claim = decide::start_next::claim_ready(&facts, events, &next, now)?;
@@ -193,15 +195,16 @@ async fn start_next(
 ) -> Result<Option<Evaluation>, Error> {
     let stalled_at = command.include_stalled.then_some(now);
     let session = command.session.as_ref();
-    let Some(mut facts) = Facts(tx).next_of(plan, session, stalled_at).await? else {
+    let labels = command.labels.as_deref();
+    let Some(mut facts) = Facts(tx).next_of(plan, session, stalled_at, labels).await? else {
         return Ok(None);
     };
     let exhausted = facts.exhausted();
     if !exhausted.is_empty() {
         // Steps that fail in this commit no longer block the steps that depend on them.
-        let freed = Facts(tx).ready_without(&exhausted).await?;
+        let freed = Facts(tx).ready_without(&exhausted, labels).await?;
         let ready = facts.ready.take().into_iter().chain(freed);
-        facts.ready = ready.min_by_key(|step| step.order);
+        facts.ready = ready.min_by_key(Step::claim_order);
     }
     let events = decide::start_next::decide(&facts, command, now);
     let mut steps = facts.stalled;

@@ -66,6 +66,7 @@ mod retention;
 mod review_scope;
 mod reviews;
 mod roles;
+mod routing;
 mod schedule;
 mod semantic_search;
 mod session_activity;

@@ -99,7 +99,7 @@ fn a_statement_for_one_backend_has_a_comment_with_the_reason() {
 }
 
 /// Statements of frequent calls and lists, with parameters.
-const HOT: [(&str, &str); 41] = [
+const HOT: [(&str, &str); 46] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
     ("step_facts_and_ready", "'t', {id}"),
@@ -141,6 +141,35 @@ const HOT: [(&str, &str); 41] = [
     ("turns_last_of_sessions", "'t', 1"),
     ("calls_of_sessions", "'t', 1"),
     ("turn_steps_latest", "'t', 's', '', 1, 1"),
+    ("queue_labels", "'t', 'p'"),
+    ("queue_first", "'t', 'p', ''"),
+    ("queue_remove", "'t', {id}"),
+    ("plan_labels", "'t', {id}"),
+    ("steps_ready_with", "'t', {id}, ''"),
+];
+
+/// The lookups in recursive statements: statement, types of the parameters, query.
+const LOOKUPS: [(&str, &str, &str); 2] = [
+    (
+        "queue_labels",
+        "(text, text, text)",
+        "SELECT labels FROM steps WHERE tenant_id = $1 AND project_key = $2 \
+         AND status = 'pending' AND open_dependencies = 0 AND labels > $3 ORDER BY labels LIMIT 1",
+    ),
+    (
+        "plan_labels",
+        "(text, uuid, text)",
+        "SELECT labels FROM steps WHERE tenant_id = $1 AND plan_id = $2 AND labels <> '' \
+         AND status = 'pending' AND open_dependencies = 0 AND labels > $3 ORDER BY labels LIMIT 1",
+    ),
+];
+
+/// Statements that must use this index, up to the column after the equal ones.
+const INDEXES: [(&str, &str); 4] = [
+    ("queue_labels", "steps_queue"),
+    ("queue_first", "steps_queue"),
+    ("plan_labels", "steps_labelled"),
+    ("steps_ready_with", "steps_labelled"),
 ];
 
 /// The queries of functions, which run as the owner of the tables: statement, parameters, query.
@@ -176,7 +205,7 @@ async fn frequent_statements_use_an_index(harness: &Harness) {
                 // `SEARCH due USING … INDEX` also reads the first entry of an index.
                 let searches = plan.contains("USING") && plan.contains("SEARCH");
                 // Allowed scans: results of a subquery, and a `MATCH` on the full-text index.
-                let subqueries = ["page", "latest"];
+                let subqueries = ["page", "latest", "sets", "CONSTANT"];
                 let full_text = "plan_word_index VIRTUAL TABLE INDEX 0:M1";
                 let lines = plan.lines().map(|line| line.split("SCAN ").nth(1));
                 let scans = lines.flatten().any(|scanned| {
@@ -215,6 +244,7 @@ async fn frequent_statements_use_an_index(harness: &Harness) {
                 ]
                 .contains(&hot);
                 assert!(!sorts || few, "{hot}:\n{plan}");
+                check_index(hot, &plan, "labels>?");
             }
             Backend::Postgres => {
                 let in_function = IN_FUNCTIONS.iter().find(|(name, ..)| *name == hot);
@@ -234,9 +264,39 @@ async fn frequent_statements_use_an_index(harness: &Harness) {
                 let plan = plan.unwrap();
                 let by_index = plan.contains("Index") && !plan.contains("Seq Scan");
                 assert!(by_index, "{hot}:\n{plan}");
+                // `EXPLAIN` does not show the lookup inside the recursion.
+                let lookup = LOOKUPS.iter().find(|(name, ..)| *name == hot);
+                let plan = match lookup {
+                    Some((_, params, text)) => harness
+                        .sql(&format!(
+                            "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; \
+                             SET onward.tenant = 't'; SET ROLE onward_tenant; \
+                             PREPARE hot{params} AS {text}; EXPLAIN EXECUTE hot('t', {id}, '')",
+                            id = if hot == "plan_labels" {
+                                harness.id_literal(harness.engine.new_plan_id())
+                            } else {
+                                "'p'".to_owned()
+                            },
+                        ))
+                        .unwrap(),
+                    None => plan,
+                };
+                check_index(hot, &plan, "(labels > ");
             }
         }
     }
+}
+
+/// Checks that the statement uses the index that it was written for. The next set of labels is found
+/// by a lookup and not by reading all entries of the previous one.
+fn check_index(hot: &str, plan: &str, lookup: &str) {
+    let Some((_, index)) = INDEXES.iter().find(|(name, _)| *name == hot) else {
+        return;
+    };
+    assert!(plan.contains(index), "{hot}:\n{plan}");
+    let is_walk = hot.ends_with("_labels");
+    assert!(!is_walk || plan.contains(lookup), "{hot}:\n{plan}");
+    assert!(!plan.contains("Sort"), "{hot}:\n{plan}");
 }
 
 /// PostgreSQL updates a row in place only if no index depends on a changed column.

@@ -57,6 +57,7 @@ async fn attempt(engine: &Engine, caller: &Caller, id: TaskId, plan: PlanId) -> 
         plan,
         session: None,
         include_stalled: false,
+        labels: None,
     };
     let result = |next: &NextStep| {
         if let NextStep::Started(step) = next {

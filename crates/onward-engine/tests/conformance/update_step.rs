@@ -75,11 +75,11 @@ async fn the_definition_is_stored_and_exported(harness: &Harness) {
         step_type: Some(StepType::Critique),
         title: Some("Sources".to_owned()),
         instructions: Some("Look again".to_owned()),
-        depends_on: None,
         stall_threshold: Some(Some(Duration::from_secs(60))),
         result_schema: Some(Some(json!({ "type": "object" }).into())),
         acceptance_criteria: Some(vec!["It works.".to_owned()]),
         review_by: Some(Some(ReviewBy::OtherSession)),
+        ..StepUpdate::default()
     };
     let step = plan.steps[0];
     let modification = Modification::UpdateStep { step, update };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::model::Model;
 use crate::response::Response;
 
-const REQUIRED: [&str; 51] = [
+const REQUIRED: [&str; 52] = [
     "rejected INVALID_STEP_REFERENCE",
     "rejected claim_superseded",
     "rejected conflict",
@@ -36,6 +36,7 @@ const REQUIRED: [&str; 51] = [
     "plan_modified remove_step",
     "plan_modified reorder_steps",
     "plan_modified requeue_step",
+    "plan_modified update_plan",
     "plan_modified update_step",
     "plan_modified update_step_instructions",
     "plan_resumed late_result",

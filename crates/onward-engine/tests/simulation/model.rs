@@ -81,7 +81,11 @@ impl Model {
                 include_stalled,
                 ..
             } => self.with_plan(tenant, *plan, |plan| {
-                Ok(Response::Next(Box::new(plan.next(*include_stalled, ctx))))
+                Ok(Response::Next(Box::new(plan.next(
+                    *include_stalled,
+                    None,
+                    ctx,
+                ))))
             }),
             Operation::Submit(submission) => {
                 let late = Some(submission.result.clone());

@@ -1,6 +1,7 @@
 //! Compares the engine's read operations with the model: status, lists, open reviews and the next
 //! step. The check of the rows that follows shows that reads change nothing.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -161,7 +162,12 @@ async fn check_peek(engine: &Engine, key: &PlanKey, plan: &Plan) -> Result<(), S
         PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled
     );
     let next = first(&feedback_pending)
-        .or(first(&ready))
+        .or_else(|| {
+            let steps = plan.steps.iter().enumerate();
+            let ready = steps.filter(|(_, step)| ready(step));
+            let first = ready.min_by_key(|(index, step)| (Reverse(step.spec.priority), *index));
+            first.map(|(index, _)| index)
+        })
         .filter(|_| assigns_steps);
     match (peek, next) {
         (Peek::Step(mut step), Some(index)) => {

@@ -118,6 +118,16 @@ fn adopt_generated_values(plan: &mut Plan, stored: &FullPlan) {
         for (claim, token) in step.claims.iter_mut().zip(tokens) {
             claim.token.get_or_insert(token.clone());
         }
+        let kept = row.claimed_work().and_then(|work| work.kept);
+        let draft = step
+            .claims
+            .last_mut()
+            .and_then(|claim| claim.draft.as_mut());
+        if let (Some((_, id)), Some(kept)) = (draft, kept)
+            && id.as_uuid().is_nil()
+        {
+            *id = kept;
+        }
         if let (Some(review), StepState::AwaitingInput { review: row, .. }) =
             (&mut step.review, &row.state)
             && review.id.as_uuid().is_nil()

@@ -156,6 +156,10 @@ CREATE TABLE plans (
     -- The plan of which this one is a fork, and the first step whose result was not taken over.
     forked_from uuid,
     forked_step bigint,
+    project_key text COLLATE "C",
+    -- Sorted, as JSON; empty if there are none.
+    labels text COLLATE "C" NOT NULL DEFAULT '',
+    priority bigint NOT NULL DEFAULT 5 CHECK (priority BETWEEN 0 AND 9),
     PRIMARY KEY (tenant_id, plan_id),
     CONSTRAINT plans_state CHECK (onward_plan_is_valid(status, on_stall, stall_threshold_ms, pending,
         in_progress, awaiting_input, completed, skipped, failed, seq, open_reviews, marked_at,
@@ -167,6 +171,7 @@ CREATE INDEX plans_by_status ON plans (tenant_id, status, acted_about, steps);
 CREATE INDEX plans_ended ON plans (tenant_id, status, failed, failure_kind)
     WHERE ended_at IS NOT NULL;
 CREATE INDEX plans_forks ON plans (tenant_id, forked_from) WHERE forked_from IS NOT NULL;
+CREATE INDEX plans_of_project ON plans (tenant_id, project_key, status) WHERE project_key IS NOT NULL;
 
 CREATE FUNCTION onward_step_is_valid(status text, step_order bigint, step_type text,
     stall_threshold_ms bigint, max_attempts bigint, attempt bigint, open_dependencies bigint,
@@ -266,6 +271,13 @@ CREATE TABLE steps (
     -- The step that this one redoes, and the step that redoes this one.
     supersedes uuid,
     superseded_by uuid CHECK (superseded_by IS NULL OR ended_at IS NOT NULL),
+    -- Sorted, as JSON; empty if there are none.
+    labels text COLLATE "C" NOT NULL DEFAULT '',
+    priority bigint NOT NULL DEFAULT 5 CHECK (priority BETWEEN 0 AND 9),
+    -- Derived from the plan, for the queue of its project. No project while the plan assigns no step.
+    project_key text COLLATE "C",
+    plan_priority bigint,
+    plan_created_at bigint,
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
     CONSTRAINT steps_kept CHECK (kept_artifact_id IS NULL
@@ -278,8 +290,15 @@ CREATE TABLE steps (
 -- A change of the status cannot be HOT, because the indexes depend on it. Activity of a step in
 -- progress can: no index contains `last_progress_at`, `stalls_at` or `updated_at`. A plan has few steps
 -- in progress, and a tenant few pending reviews, so these are filtered and sorted.
-CREATE INDEX steps_ready ON steps (tenant_id, plan_id, step_order)
+CREATE INDEX steps_ready ON steps (tenant_id, plan_id, priority DESC, step_order)
     WHERE status = 'pending' AND open_dependencies = 0;
+-- The steps of a project that can be assigned, in the order of their assignment for each set of labels.
+CREATE INDEX steps_queue ON steps (tenant_id, project_key, labels, plan_priority DESC, priority DESC,
+    plan_created_at, plan_id, step_order)
+    WHERE project_key IS NOT NULL AND status = 'pending' AND open_dependencies = 0;
+-- The labelled steps of a plan that can be assigned.
+CREATE INDEX steps_labelled ON steps (tenant_id, plan_id, labels, priority DESC, step_order)
+    WHERE labels <> '' AND status = 'pending' AND open_dependencies = 0;
 CREATE INDEX steps_working ON steps (tenant_id, plan_id)
     WHERE status = 'in_progress';
 CREATE INDEX steps_asking ON steps (tenant_id, plan_id)

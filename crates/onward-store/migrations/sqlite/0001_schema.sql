@@ -68,6 +68,10 @@ CREATE TABLE plans (
     -- The plan of which this one is a fork, and the first step whose result was not taken over.
     forked_from blob,
     forked_step integer,
+    project_key text,
+    -- Sorted, as JSON; empty if there are none.
+    labels text NOT NULL DEFAULT '',
+    priority integer NOT NULL DEFAULT 5 CHECK (priority >= 0 AND priority <= 9),
     PRIMARY KEY (tenant_id, plan_id),
     CHECK (status = 'planning' OR status = 'executing' OR status = 'awaiting_review'
         OR status = 'stalled' OR status = 'completed' OR status = 'failed'),
@@ -83,6 +87,7 @@ CREATE INDEX plans_by_status ON plans (tenant_id, status, acted_about, steps);
 CREATE INDEX plans_ended ON plans (tenant_id, status, failed, failure_kind)
     WHERE ended_at IS NOT NULL;
 CREATE INDEX plans_forks ON plans (tenant_id, forked_from) WHERE forked_from IS NOT NULL;
+CREATE INDEX plans_of_project ON plans (tenant_id, project_key, status) WHERE project_key IS NOT NULL;
 
 CREATE TABLE steps (
     tenant_id text NOT NULL,
@@ -138,6 +143,13 @@ CREATE TABLE steps (
     -- The step that this one redoes, and the step that redoes this one.
     supersedes blob,
     superseded_by blob CHECK (superseded_by IS NULL OR ended_at IS NOT NULL),
+    -- Sorted, as JSON; empty if there are none.
+    labels text NOT NULL DEFAULT '',
+    priority integer NOT NULL DEFAULT 5 CHECK (priority >= 0 AND priority <= 9),
+    -- Derived from the plan, for the queue of its project. No project while the plan assigns no step.
+    project_key text,
+    plan_priority integer,
+    plan_created_at integer,
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
     CHECK (status = 'pending' OR status = 'in_progress' OR status = 'awaiting_input'
@@ -162,8 +174,15 @@ CREATE TABLE steps (
 -- Steps that can be assigned and steps in progress: one index, so that assigning a step changes one
 -- page instead of two. A pending step has no stall time.
 CREATE INDEX steps_open ON steps
-    (tenant_id, plan_id, status, stalls_at, open_dependencies, step_order)
+    (tenant_id, plan_id, status, stalls_at, open_dependencies, priority DESC, step_order)
     WHERE status = 'pending' OR status = 'in_progress';
+-- The steps of a project that can be assigned, in the order of their assignment for each set of labels.
+CREATE INDEX steps_queue ON steps (tenant_id, project_key, labels, plan_priority DESC, priority DESC,
+    plan_created_at, plan_id, step_order)
+    WHERE project_key IS NOT NULL AND status = 'pending' AND open_dependencies = 0;
+-- The labelled steps of a plan that can be assigned.
+CREATE INDEX steps_labelled ON steps (tenant_id, plan_id, labels, priority DESC, step_order)
+    WHERE labels <> '' AND status = 'pending' AND open_dependencies = 0;
 CREATE INDEX steps_asking ON steps (tenant_id, plan_id)
     WHERE status = 'awaiting_input';
 CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)

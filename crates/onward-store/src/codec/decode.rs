@@ -13,16 +13,17 @@ use onward_core::event::{
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::plan::{Brief, Origin, PlanFailure};
 use onward_core::policy::OnStall;
+use onward_core::routing::Routing;
 use onward_core::step::{Claim, FailReason, SkipCause, StepResult};
 use onward_core::{Code, Event, Json, PlanStatus, StepId, StepStatus};
 
 use super::details::Details;
 use super::part::{ACTIONS, each};
-use super::scalar::values;
+use super::scalar::{Priority, values};
 use super::{Undecodable, required, unknown, word};
 
 /// Actions of `plan_modified`.
-const CHANGES: [&str; 11] = [
+const CHANGES: [&str; 12] = [
     "created",
     "add_steps",
     "remove_step",
@@ -30,6 +31,7 @@ const CHANGES: [&str; 11] = [
     "update_step_instructions",
     "rename_step",
     "update_step",
+    "update_plan",
     "fail_step",
     "requeue_step",
     "add_branch",
@@ -171,6 +173,9 @@ fn change(
             title: required("title", details.title)?,
             instructions: required("instructions", details.instructions)?,
         },
+        "update_plan" => Change::PlanUpdated {
+            routing: routing(details.project_key, details.labels, details.priority),
+        },
         "update_step" => Change::StepUpdated {
             step: Arc::new(required("step", details.step)?.into()),
         },
@@ -211,7 +216,20 @@ fn created(details: Owned) -> Result<Created, Undecodable> {
         stall_threshold: details.stall_threshold_ms.map(Into::into),
         on_stall: word("onStall", details.on_stall, &OnStall::ALL, OnStall::as_str)?,
         session: details.session_id.map(SessionId::new),
+        routing: routing(details.project_key, details.labels, details.priority),
     })
+}
+
+fn routing(
+    project_key: Option<String>,
+    labels: Option<Vec<String>>,
+    priority: Option<Priority>,
+) -> Routing {
+    Routing {
+        project_key,
+        labels: labels.unwrap_or_default(),
+        priority: Priority::or_default(priority),
+    }
 }
 
 fn completed(step: StepId, mut details: Owned) -> Result<Event, Undecodable> {

@@ -14,7 +14,7 @@ use super::gates::EvidenceJson;
 use super::part::{
     BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, StallJson, SuccessorJson, VerdictJson,
 };
-use super::scalar::{Millis, Text, optional};
+use super::scalar::{Millis, Priority, Text, optional};
 
 macro_rules! optional_fields {
     ($(#[$attribute:meta])* struct $name:ident { $($field:ident: $type:ty,)+ }) => {
@@ -63,6 +63,7 @@ optional_fields! {
         insert_after_order: u32,
         instructions: T,
         kind: T,
+        labels: Vec<T>,
         name: T,
         no_effect: NoEffectJson,
         note: T,
@@ -72,6 +73,8 @@ optional_fields! {
         percent: f64,
         plan_design_rationale: T,
         plan_id: Text<PlanId>,
+        priority: Priority,
+        project_key: T,
         questions: Vec<T>,
         rationale: T,
         reason: Cow<'e, str>,

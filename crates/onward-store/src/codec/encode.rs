@@ -9,13 +9,14 @@ use onward_core::branch::Effect;
 use onward_core::event::{Change, Created, Decision, ReviewAction};
 use onward_core::id::{BranchId, ReviewId, SessionId, SkillExecutionId};
 use onward_core::plan::Origin;
+use onward_core::routing::Routing;
 use onward_core::step::{Claim, FailReason, ReviewScope, SkipCause, StepResult};
 use onward_core::{Event, Json, PlanStatus, StepStatus};
 
 use super::details::Details;
 use super::gates;
-use super::part::{BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, each};
-use super::scalar::{Millis, Text, texts};
+use super::part::{BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, each, some_labels};
+use super::scalar::{Millis, Priority, Text, texts};
 
 const PENDING: &str = StepStatus::Pending.as_str();
 const IN_PROGRESS: &str = StepStatus::InProgress.as_str();
@@ -134,6 +135,7 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 self.title = Some(title);
                 self.instructions = Some(instructions);
             }
+            Change::PlanUpdated { routing } => self.add_routing(routing),
             Change::StepUpdated { step } => self.step = Some(NewStepJson::from(&**step)),
             Change::StepRedone {
                 reason, successors, ..
@@ -164,6 +166,13 @@ impl<'e> Details<'e, &'e str, &'e Json> {
         self.stall_threshold_ms = plan.stall_threshold.map(Millis::from);
         self.on_stall = Some(plan.on_stall.as_str());
         self.add_session(plan.session.as_ref());
+        self.add_routing(&plan.routing);
+    }
+
+    fn add_routing(&mut self, routing: &'e Routing) {
+        self.project_key = routing.project_key.as_deref();
+        self.labels = some_labels(&routing.labels);
+        self.priority = Priority::unless_default(routing.priority);
     }
 
     /// The result is flat among the other details: an enclosing object would nest its data deeper

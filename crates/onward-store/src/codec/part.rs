@@ -15,7 +15,7 @@ use onward_core::step::{Gates, NewStep, ReviewBy, StepType};
 use onward_core::{Json, PlanId, Stall, StepId, StepStatus, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::scalar::{Millis, Text, optional, texts, values};
+use super::scalar::{Millis, Priority, Text, optional, texts, values};
 use super::{Undecodable, required, unknown};
 
 /// The gates are flat among the other keys, as in `create_research_plan`. A required review is stored
@@ -28,7 +28,11 @@ pub(super) struct NewStepJson<T> {
     acceptance_criteria: Option<Vec<T>>,
     depends_on: Vec<Text<StepId>>,
     instructions: T,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    labels: Option<Vec<T>>,
     max_attempts: u32,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    priority: Option<Priority>,
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
     result_schema: Option<Json>,
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
@@ -53,7 +57,9 @@ impl<'e> From<&'e NewStep> for NewStepJson<&'e str> {
                 .map(|criteria| criteria.iter().map(String::as_str).collect()),
             depends_on: texts(&step.depends_on),
             instructions: &step.instructions,
+            labels: some_labels(&step.labels),
             max_attempts: step.max_attempts,
+            priority: Priority::unless_default(step.priority),
             result_schema: gates.and_then(|gates| gates.result_schema.clone()),
             review_by: gates.and_then(|gates| gates.review_by.map(Text)),
             stall_threshold_ms: step.stall_threshold.map(Millis::from),
@@ -82,8 +88,15 @@ impl From<NewStepJson<String>> for NewStep {
             max_attempts: json.max_attempts,
             gates: (!gates.is_empty()).then(|| Arc::new(gates)),
             supersedes: json.supersedes.map(|step| step.0),
+            labels: json.labels.unwrap_or_default(),
+            priority: Priority::or_default(json.priority),
         }
     }
+}
+
+/// The labels, if there are any.
+pub(super) fn some_labels(labels: &[String]) -> Option<Vec<&str>> {
+    (!labels.is_empty()).then(|| labels.iter().map(String::as_str).collect())
 }
 
 #[derive(Serialize, Deserialize)]

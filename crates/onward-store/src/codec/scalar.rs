@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
 
+use onward_core::routing::{DEFAULT_PRIORITY, MAX_PRIORITY};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::{Serialize, Serializer};
 
@@ -62,6 +63,32 @@ impl From<Duration> for Millis {
 impl From<Millis> for Duration {
     fn from(millis: Millis) -> Self {
         Self::from_millis(millis.0)
+    }
+}
+
+/// A priority, unless it is the default.
+#[derive(Clone, Copy, Serialize, serde::Deserialize)]
+#[serde(try_from = "u8")]
+pub(super) struct Priority(u8);
+
+impl Priority {
+    pub(super) fn unless_default(priority: u8) -> Option<Self> {
+        (priority != DEFAULT_PRIORITY).then_some(Self(priority))
+    }
+
+    pub(super) fn or_default(priority: Option<Self>) -> u8 {
+        priority.map_or(DEFAULT_PRIORITY, |priority| priority.0)
+    }
+}
+
+impl TryFrom<u8> for Priority {
+    type Error = String;
+
+    fn try_from(priority: u8) -> Result<Self, String> {
+        if priority > MAX_PRIORITY {
+            return Err(format!("is {priority}, at most {MAX_PRIORITY} is allowed"));
+        }
+        Ok(Self(priority))
     }
 }
 

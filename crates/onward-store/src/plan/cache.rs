@@ -457,6 +457,8 @@ mod tests {
             max_attempts: 3,
             gates: None,
             supersedes: None,
+            labels: Vec::new(),
+            priority: 5,
         };
         let created = Created {
             plan: PlanId::new(id(number)),
@@ -473,6 +475,7 @@ mod tests {
             stall_threshold: None,
             on_stall: OnStall::default(),
             session: None,
+            routing: onward_core::routing::Routing::default(),
         };
         let at = Timestamp::from_millis(0);
         let mut plan = Plan::from_created(&created, at);

@@ -7,18 +7,23 @@
 //! The lock is a separate statement, sent before the query: a statement that waited for the lock
 //! would still see the steps from before the wait.
 
+use std::cmp::Reverse;
+use std::sync::Arc;
+
 use onward_core::decide::modify::{self, Needs};
 use onward_core::decide::{NextFacts, ReferencedStep, SkipTarget, StepFacts, With};
 use onward_core::event::Decided;
 use onward_core::id::{BranchId, SessionId};
 use onward_core::policy::CLOCK_TOLERANCE;
 use onward_core::refusal::{MAX_NAMED, OpenDependencies};
+use onward_core::routing::covers;
 use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, Timestamp};
 
 use super::cache::{self, PlanKey};
+use super::transition::dequeue;
 use crate::error::{Corrupt, Error};
 use crate::query::Query;
-use crate::row::{branch, event, plan, step};
+use crate::row::{branch, event, labels, plan, step};
 use crate::statement::Statement;
 use crate::tx::Tx;
 use crate::value::{Cells, Row, first, ids, params};
@@ -173,18 +178,19 @@ impl Facts<'_> {
         Ok(())
     }
 
-    /// The steps of a plan that can be assigned to a session; locks the plan until the commit.
-    /// Includes the steps past their stall threshold at `stalled_at`, if given.
+    /// The steps of a plan that can be assigned to a session that offers these labels; locks the plan
+    /// until the commit. Includes the steps past their stall threshold at `stalled_at`, if given.
     pub async fn next_of(
         &mut self,
         id: PlanId,
         session: Option<&SessionId>,
         stalled_at: Option<Timestamp>,
+        labels: Option<&[String]>,
     ) -> Result<Option<NextFacts>, Error> {
         if stalled_at.is_none()
             && let Some(plan) = self.whole_plan(PlanKey::Plan(id)).await?
         {
-            return Ok(Some(NextFacts::from_plan(plan, session, None)));
+            return Ok(Some(NextFacts::from_plan(plan, session, None, labels)));
         }
         let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
         let ahead = questions.len();
@@ -205,12 +211,70 @@ impl Facts<'_> {
         if let Some(step) = cells.maybe_id("corrupt_step")? {
             return Err(self.corrupt_step(step).await);
         }
-        Ok(Some(NextFacts {
+        let can_claim = |step: &Step| covers(labels, &step.spec.labels);
+        let mut facts = NextFacts {
             head,
             undelivered: step::beside(&mut cells)?,
             ready: step::beside(&mut cells)?,
             stalled: step::steps(answers.next().unwrap_or_default())?,
-        }))
+        };
+        facts.stalled.retain(can_claim);
+        if facts.ready.as_ref().is_some_and(|step| !can_claim(step)) {
+            facts.ready = self.ready_with(id, labels).await?;
+        }
+        Ok(Some(facts))
+    }
+
+    /// The first step of a plan that a session with these labels can claim.
+    async fn ready_with(
+        &mut self,
+        id: PlanId,
+        labels: Option<&[String]>,
+    ) -> Result<Option<Step>, Error> {
+        let plan = id.as_uuid();
+        let sets = self.0.rows(Query::PlanLabels, params![plan]).await?;
+        let mut questions = vec![Statement::new(
+            Query::StepsReadyWithoutLabels,
+            params![plan],
+        )];
+        for set in matching_sets(sets, labels)? {
+            questions.push(Statement::new(Query::StepsReadyWith, params![plan, &*set]));
+        }
+        let rows = self.0.query(questions).await?.into_iter().flatten();
+        let steps = step::steps(rows.collect())?;
+        Ok(steps.into_iter().min_by_key(Step::claim_order))
+    }
+
+    /// The plan whose step a session with these labels claims next, of all plans of a project.
+    pub async fn next_plan_of(
+        &mut self,
+        project: &str,
+        labels: Option<&[String]>,
+    ) -> Result<Option<PlanId>, Error> {
+        let sets = self.0.rows(Query::QueueLabels, params![project]).await?;
+        let ask = |set: Arc<str>| Statement::new(Query::QueueFirst, params![project, &*set]);
+        let questions = matching_sets(sets, labels)?.into_iter().map(ask).collect();
+        let mut first = None;
+        for row in self.0.query(questions).await?.into_iter().flatten() {
+            let mut cells = row.cells("steps");
+            let plan = PlanId::new(cells.id("plan_id")?);
+            let urgency = (
+                Reverse(cells.u32("plan_priority")?),
+                Reverse(cells.u32("priority")?),
+                cells.at("plan_created_at")?,
+                plan,
+                cells.u32("step_order")?,
+            );
+            if first.as_ref().is_none_or(|first| urgency < *first) {
+                first = Some(urgency);
+            }
+        }
+        Ok(first.map(|(_, _, _, plan, _)| plan))
+    }
+
+    /// Removes the steps of a plan that assigns none from the queue of its project.
+    pub fn leave_queue(&mut self, plan: PlanId) {
+        self.0.queue(dequeue(plan));
     }
 
     /// The error for a step whose row matches no state.
@@ -231,8 +295,13 @@ impl Facts<'_> {
         }
     }
 
-    /// The first pending step whose open dependencies are all among `ended`.
-    pub async fn ready_without(&mut self, ended: &[StepId]) -> Result<Option<Step>, Error> {
+    /// The first pending step whose open dependencies are all among `ended`, for a session that offers
+    /// these labels.
+    pub async fn ready_without(
+        &mut self,
+        ended: &[StepId],
+        labels: Option<&[String]>,
+    ) -> Result<Option<Step>, Error> {
         let questions = ended
             .iter()
             .map(|id| Statement::new(Query::StepsWaitingFor, params![id.as_uuid()]))
@@ -243,7 +312,9 @@ impl Facts<'_> {
             let waits = step.spec.depends_on.iter();
             let freed = waits.filter(|needed| ended.contains(needed)).count();
             let is_free = usize::try_from(open).unwrap_or(usize::MAX) <= freed;
-            if is_free && first.as_ref().is_none_or(|first| step.order < first.order) {
+            let is_first = |first: &Step| step.claim_order() < first.claim_order();
+            let can_claim = covers(labels, &step.spec.labels);
+            if is_free && can_claim && first.as_ref().is_none_or(is_first) {
                 first = Some(step);
             }
         }
@@ -393,6 +464,20 @@ impl Facts<'_> {
         }
         Ok(found)
     }
+}
+
+/// The sets of labels that a session with these labels can claim.
+fn matching_sets(rows: Vec<Row>, offered: Option<&[String]>) -> Result<Vec<Arc<str>>, Error> {
+    let mut sets = Vec::new();
+    for row in rows {
+        let mut cells = row.cells("steps");
+        let set = cells.text("labels")?;
+        let labels = labels(&set).map_err(|error| cells.corrupt("labels", error.to_string()))?;
+        if covers(offered, &labels) {
+            sets.push(set);
+        }
+    }
+    Ok(sets)
 }
 
 pub(super) fn place(row: Row) -> Result<ReferencedStep, Error> {

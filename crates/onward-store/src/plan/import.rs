@@ -83,6 +83,9 @@ impl Imports<'_> {
                 self.queue([transition::supersede(step.id(), successor)]);
             }
         }
+        if made.head().status().assigns_steps() && made.head().routing.project_key.is_some() {
+            self.queue([transition::enqueue(made.head())]);
+        }
         // A redone step passes its branches on, so the current branches are stored, each with the
         // ordinal of the event that added it.
         let branches: BTreeMap<BranchId, &Branch> =

@@ -63,17 +63,26 @@ pub struct OutcomeCount {
 pub struct PlanLists<'t>(pub &'t mut Tx);
 
 impl PlanLists<'_> {
-    /// Plans in these statuses after the cursor, most recent change first.
+    /// Plans in these statuses, of a project if given, after the cursor, most recent change first.
     pub async fn list_plans(
         &mut self,
         statuses: &[PlanStatus],
+        project: Option<&str>,
         behind: Option<PlanCursor>,
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<Listed>, Error> {
         let (at, id) = place(behind);
         let query = |status: &PlanStatus| {
-            Statement::new(Query::PlansIn, params![now, at, id, limit, status.as_str()])
+            let mut params = params![now, at, id, limit, status.as_str()];
+            let query = match project {
+                None => Query::PlansIn,
+                Some(key) => {
+                    params.extend(params![key]);
+                    Query::PlansInProject
+                }
+            };
+            Statement::new(query, params)
         };
         let queries = statuses.iter().map(query).collect();
         let rows = self.0.query(queries).await?.into_iter().flatten();

@@ -30,7 +30,7 @@ pub struct WholePlan {
 }
 
 /// Derived columns of a step, which serve an index or avoid a scan of the audit trail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derived {
     /// Number of open dependencies.
     pub open_dependencies: u32,
@@ -38,6 +38,10 @@ pub struct Derived {
     pub stalls_at: Option<Timestamp>,
     /// First event of the commit in which the step ended.
     pub ended_commit: Option<u64>,
+    /// The project in whose queue the step is, if it is ready.
+    pub project_key: Option<String>,
+    /// The priority and the age of the plan in that queue.
+    pub queue_position: Option<(u32, Timestamp)>,
 }
 
 /// Reads and deletions of plans.
@@ -221,5 +225,10 @@ fn derive(row: Row) -> Result<Derived, Error> {
         open_dependencies: cells.u32("open_dependencies")?,
         stalls_at: cells.maybe_at("stalls_at")?,
         ended_commit: cells.maybe_u64("ended_commit")?,
+        project_key: cells.maybe_string("project_key")?,
+        queue_position: {
+            let priority = cells.maybe_u32("plan_priority")?;
+            priority.zip(cells.maybe_at("plan_created_at")?)
+        },
     })
 }

@@ -12,12 +12,12 @@ use onward_core::event::{Change, Created, Successor};
 use onward_core::search::index_text;
 use onward_core::step::NewStep;
 use onward_core::transition::{Due, StepAfter};
-use onward_core::{Event, PlanHead, PlanId, Step, StepId, Timestamp};
+use onward_core::{Event, PlanHead, PlanId, PlanStatus, Step, StepId, Timestamp};
 
 use crate::query::Query;
 use crate::row::event::{Author, Entry};
 use crate::row::plan::{Sheet, StoredVersion, TimeBucket, VersionTag};
-use crate::row::{branch, event, plan, step};
+use crate::row::{branch, event, labels_text, plan, step};
 use crate::statement::Statement;
 use crate::value::params;
 
@@ -178,7 +178,69 @@ pub(crate) fn list_changes(commit: &Commit<'_>) -> Vec<Statement> {
         statements.extend(step_note(event, commit.at));
         statements.extend(list_change(commit, seq, event));
     }
+    statements.extend(queue_change(commit));
     statements
+}
+
+/// Updates the queue of the plan's project, if the commit changes which of its steps belong to it:
+/// the plan has new steps or another project or priority, or it starts or stops to assign steps.
+fn queue_change(commit: &Commit<'_>) -> Option<Statement> {
+    let routing = &commit.head.routing;
+    let is_rerouted = |event: &Event| {
+        matches!(
+            event,
+            Event::PlanModified {
+                change: Change::PlanUpdated { .. },
+                ..
+            }
+        )
+    };
+    let is_rerouted = commit.events.iter().any(is_rerouted);
+    if routing.project_key.is_none() && !is_rerouted {
+        return None;
+    }
+    let adds_steps = |event: &Event| {
+        matches!(
+            event,
+            Event::PlanModified {
+                change: Change::StepsAdded { .. } | Change::StepRedone { .. },
+                ..
+            } | Event::BranchTaken {
+                effect: Effect::Added { .. },
+                ..
+            }
+        )
+    };
+    let reviewed = |event: &Event| {
+        let from = if let Event::PlanStatusChanged { from, .. } = event {
+            Some(*from)
+        } else {
+            None
+        };
+        from == Some(PlanStatus::AwaitingReview)
+    };
+    let is_changed = commit
+        .events
+        .iter()
+        .any(|event| adds_steps(event) || reviewed(event));
+    if commit.head.status().assigns_steps() {
+        (is_rerouted || is_changed).then(|| enqueue(commit.head))
+    } else {
+        Some(dequeue(commit.head.id))
+    }
+}
+
+/// Adds the steps of a plan to the queue of its project.
+pub(crate) fn enqueue(head: &PlanHead) -> Statement {
+    let routing = &head.routing;
+    let key = routing.project_key.as_deref();
+    let params = params![head.id.as_uuid(), key, u32::from(routing.priority)];
+    Statement::new(Query::QueueAdd, params)
+}
+
+/// Removes the steps of a plan that assigns none from the queue of its project.
+pub(crate) fn dequeue(plan: PlanId) -> Statement {
+    Statement::new(Query::QueueRemove, params![plan.as_uuid()])
 }
 
 /// Stores the note and the percentage of a progress report.
@@ -214,6 +276,12 @@ fn list_change(commit: &Commit<'_>, seq: u64, event: &Event) -> Vec<Statement> {
             Change::StepRemoved { step } => remove_step(plan, *step),
             Change::StepsReordered { steps } => reorder(plan, steps),
             Change::StepUpdated { step } => set_dependencies(plan, step),
+            Change::PlanUpdated { routing } => {
+                let labels = labels_text(&routing.labels);
+                let key = routing.project_key.as_deref();
+                let params = params![plan.as_uuid(), key, labels, u32::from(routing.priority)];
+                vec![Statement::new(Query::PlanRoute, params).expecting(1)]
+            }
             Change::StepRedone { successors, .. } => redo(commit, successors),
             Change::BranchAdded { branch } => {
                 add_branch(plan, branch, seq.saturating_mul(BRANCHES_PER_EVENT))

@@ -80,6 +80,9 @@ impl Transitions<'_> {
         for statement in transition::new_lists(created, plan, at) {
             tx.queue(statement);
         }
+        if sheet.head.status().assigns_steps() && created.routing.project_key.is_some() {
+            tx.queue(transition::enqueue(&sheet.head));
+        }
         let audit = transition::audit_entry(plan, entry);
         if let Some(cache) = &mut tx.cache {
             cache.create(Plan::from_created(created, at), tag, size(&audit));

@@ -6,7 +6,8 @@
 -- the tables are small stays efficient when they are large.
 
 -- fragment: first_ready
-status = 'pending' AND stalls_at IS NULL AND open_dependencies = 0 ORDER BY step_order LIMIT 1
+status = 'pending' AND stalls_at IS NULL AND open_dependencies = 0
+ORDER BY priority DESC, step_order LIMIT 1
 
 -- The first step with undelivered feedback that the session `$3` holds. A caller without a session
 -- receives the feedback for claims without one.

@@ -3,7 +3,7 @@
 -- fragment: head
 plan_id, status, open_reviews, marked_at, ended_at, failure_kind, failure_words,
 last_session, pending, in_progress, awaiting_input, completed, skipped, failed, seq,
-stall_threshold_ms, on_stall, superseded
+stall_threshold_ms, on_stall, superseded, project_key, labels, priority
 
 -- fragment: sheet
 name, research_question, design_rationale, output_formatting_notes, origin, created_at, updated_at,
@@ -37,6 +37,20 @@ FROM (SELECT plan_id AS listed FROM plans
     ORDER BY acted_about DESC, acted_at DESC, plan_id DESC LIMIT $5) AS page
 JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
 ORDER BY acted_at DESC, plan_id DESC;
+
+-- name: plans_in_project
+-- As `plans_in`, for one project. Reads all its plans in the status.
+SELECT {head}, {sheet}, {attention}
+FROM (SELECT plan_id AS listed FROM plans
+    WHERE tenant_id = $1 AND project_key = $7 AND status = $6
+        AND (acted_at < $3 OR (acted_at = $3 AND plan_id < $4))
+    ORDER BY acted_at DESC, plan_id DESC LIMIT $5) AS page
+JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
+ORDER BY acted_at DESC, plan_id DESC;
+
+-- name: plan_route
+UPDATE plans SET project_key = $3, labels = $4, priority = $5
+WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plans_open
 -- Open plans in one status, with the facts for their attention, without texts. There are few open
@@ -117,9 +131,10 @@ INSERT INTO plans (tenant_id, plan_id, status, open_reviews, marked_at, ended_at
     failure_kind, failure_words, last_session, pending, in_progress, awaiting_input, completed,
     skipped, failed, seq, stall_threshold_ms, on_stall, name, research_question, design_rationale,
     output_formatting_notes, created_at, updated_at, acted_at, worked_at, created_by, client, host,
-    directory, version_tag, origin, superseded, forked_from, forked_step, acted_about, steps)
+    directory, version_tag, origin, superseded, forked_from, forked_step, project_key, labels,
+    priority, acted_about, steps)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35,
+    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38,
     CAST($25 AS bigint) / 10000,
     CAST($10 AS bigint) + CAST($11 AS bigint) + CAST($12 AS bigint) + CAST($13 AS bigint)
         + CAST($14 AS bigint) + CAST($15 AS bigint));

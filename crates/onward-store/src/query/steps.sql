@@ -5,7 +5,7 @@ step_id, plan_id, step_order, step_type, title, instructions, depends_on, stall_
 max_attempts, gates, status, attempt, claim_token, claim_session, started_at, last_progress_at, monitored,
 stall_marked_at, undelivered, kept_artifact_id, review, ended_at, result_summary, result_confidence, result,
 result_report, result_notes, result_evidence, skipped_by_branch, skipped_by_review, failure_kind, failure_words,
-superseded, updated_at, supersedes, superseded_by
+superseded, updated_at, supersedes, superseded_by, labels, priority
 
 -- fragment: line
 step_id, step_order, step_type, title, status, attempt, claim_session, started_at,
@@ -67,7 +67,9 @@ WHERE tenant_id = $1 AND plan_id = $2 AND step_order > $3 ORDER BY step_order LI
 
 -- name: steps_derived
 -- Derived columns of each step.
-SELECT step_id, open_dependencies, stalls_at, ended_commit FROM steps
+SELECT step_id, open_dependencies, stalls_at, ended_commit, project_key, plan_priority,
+    plan_created_at
+FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
 
 -- name: step_states
@@ -92,7 +94,7 @@ SELECT step_id FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_or
 -- name: step_outlines
 -- The definition and the status of every step, without its work and its result.
 SELECT step_id, step_order, step_type, title, instructions, depends_on, stall_threshold_ms,
-    max_attempts, gates, status, supersedes, superseded_by
+    max_attempts, gates, status, supersedes, superseded_by, labels, priority
 FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
 
 -- name: step_line
@@ -229,8 +231,8 @@ WHERE tenant_id = $1 AND step_id >= $2 AND step_id <= $3 ORDER BY step_id LIMIT 
 -- name: step_insert
 INSERT INTO steps (tenant_id, step_id, plan_id, step_order, step_type, title, instructions,
     depends_on, stall_threshold_ms, max_attempts, gates, status, attempt, undelivered, superseded,
-    updated_at, open_dependencies, supersedes)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'pending', 1, 0, '[]', $12, $13, $14);
+    updated_at, open_dependencies, supersedes, labels, priority)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'pending', 1, 0, '[]', $12, $13, $14, $15, $16);
 
 -- name: step_update (sqlite)
 -- Differs because PostgreSQL merges it with other row changes (`row_change.rs`).
@@ -257,8 +259,65 @@ WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: step_definition
 UPDATE steps SET step_type = $3, title = $4, instructions = $5, depends_on = $6,
-    stall_threshold_ms = $7, gates = $8, updated_at = $9
+    stall_threshold_ms = $7, gates = $8, updated_at = $9, labels = $10, priority = $11
 WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: queue_add
+-- Copies the project and the priority of the plan to its open steps.
+UPDATE steps SET project_key = $3, plan_priority = $4,
+    plan_created_at = (SELECT created_at FROM plans WHERE tenant_id = $1 AND plan_id = $2)
+WHERE tenant_id = $1 AND plan_id = $2 AND ended_at IS NULL
+    AND (project_key IS DISTINCT FROM $3 OR plan_priority IS DISTINCT FROM $4);
+
+-- name: queue_remove
+-- Removes the steps of a plan that assigns none from the queue of its project. Steps that are not
+-- ready are not in the queue.
+UPDATE steps SET project_key = NULL
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND open_dependencies = 0
+    AND project_key IS NOT NULL;
+
+-- fragment: in_queue
+tenant_id = $1 AND project_key = $2 AND status = 'pending' AND open_dependencies = 0
+
+-- name: queue_labels
+-- The sets of labels of the steps in the queue of a project. Each is found by one index lookup.
+WITH RECURSIVE sets(labels) AS (
+    SELECT (SELECT labels FROM steps WHERE {in_queue} ORDER BY labels LIMIT 1)
+    UNION ALL
+    SELECT (SELECT steps.labels FROM steps WHERE {in_queue} AND steps.labels > sets.labels
+        ORDER BY steps.labels LIMIT 1)
+    FROM sets WHERE sets.labels IS NOT NULL)
+SELECT labels FROM sets WHERE labels IS NOT NULL;
+
+-- name: queue_first
+-- The first step with these labels in the queue of a project.
+SELECT plan_id, plan_priority, priority, plan_created_at, step_order FROM steps
+WHERE {in_queue} AND labels = $3
+ORDER BY plan_priority DESC, priority DESC, plan_created_at, plan_id, step_order LIMIT 1;
+
+-- fragment: labelled
+tenant_id = $1 AND plan_id = $2 AND labels <> '' AND status = 'pending' AND open_dependencies = 0
+
+-- name: plan_labels
+-- The sets of labels of the steps of a plan that can be assigned. Each is found by one index lookup.
+WITH RECURSIVE sets(labels) AS (
+    SELECT (SELECT labels FROM steps WHERE {labelled} ORDER BY labels LIMIT 1)
+    UNION ALL
+    SELECT (SELECT steps.labels FROM steps WHERE {labelled} AND steps.labels > sets.labels
+        ORDER BY steps.labels LIMIT 1)
+    FROM sets WHERE sets.labels IS NOT NULL)
+SELECT labels FROM sets WHERE labels IS NOT NULL;
+
+-- name: steps_ready_with
+-- The first step of a plan with these labels that can be assigned.
+SELECT {step} FROM steps WHERE {labelled} AND labels = $3 ORDER BY priority DESC, step_order LIMIT 1;
+
+-- name: steps_ready_without_labels
+-- The index has no labels, so the labelled steps before it are read too.
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND stalls_at IS NULL
+    AND open_dependencies = 0 AND labels = ''
+ORDER BY priority DESC, step_order LIMIT 1;
 
 -- name: steps_shift_up
 -- Uses negative numbers, because an order must be unique at every moment.

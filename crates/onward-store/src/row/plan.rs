@@ -6,11 +6,12 @@ use std::hash::BuildHasher;
 use onward_core::attention::Facts;
 use onward_core::id::{ReviewId, SessionId};
 use onward_core::plan::{Brief, ForkedFrom, PendingReview, PlanFailure, PlanState};
+use onward_core::routing::Routing;
 use onward_core::{Counts, PlanHead, PlanId, PlanStatus, StepId, Timestamp};
 
 use serde::{Deserialize, Serialize};
 
-use super::maybe_mirror;
+use super::{labels_text, maybe_mirror, read_labels, read_priority};
 use crate::codec::json;
 use crate::codec::scalar::Text;
 use crate::error::Error;
@@ -313,8 +314,12 @@ fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
         seq: cells.u64("seq")?,
         stall_threshold: cells.maybe_span("stall_threshold_ms")?,
         on_stall: cells.word("on_stall")?,
+        routing: Routing::default(),
     };
     head.counts.superseded = cells.u32("superseded")?;
+    head.routing.project_key = cells.maybe_string("project_key")?;
+    head.routing.labels = read_labels(cells)?;
+    head.routing.priority = read_priority(cells)?;
     Ok(head)
 }
 
@@ -395,5 +400,8 @@ pub(crate) fn fixed(sheet: &Sheet, tag: VersionTag) -> Vec<Value> {
         sheet.head.counts.superseded,
         sheet.brief.forked_from.map(|fork| *fork.plan.as_uuid()),
         sheet.brief.forked_from.map(|fork| fork.step_order),
+        sheet.head.routing.project_key.as_deref(),
+        labels_text(&sheet.head.routing.labels),
+        u32::from(sheet.head.routing.priority),
     ]
 }

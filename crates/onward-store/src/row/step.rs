@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use onward_core::decide::modify::StepOutline;
 use onward_core::id::{ArtifactId, BranchId, ClaimToken, ReviewId, SessionId};
+use onward_core::routing::DEFAULT_PRIORITY;
 use onward_core::step::{
     Claim, Evidence, FailReason, Gates, NewStep, Review, ReviewBy, ReviewScope, SkipCause, Step,
     StepResult, StepState, Undelivered, Work,
@@ -13,7 +14,7 @@ use onward_core::{Json, PlanId, StepId, StepStatus, StepType, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{maybe_mirror, mirror};
+use super::{labels_text, maybe_mirror, mirror, read_labels, read_priority};
 use crate::codec::gates::{EvidenceJson, ResultJson, evidence};
 use crate::codec::json;
 use crate::codec::scalar::{Text, optional, texts, values};
@@ -78,17 +79,22 @@ fn read(cells: &mut Cells) -> Result<(PlanId, Step), Error> {
         max_attempts: cells.u32("max_attempts")?,
         gates: gates(cells)?,
         supersedes: None,
+        labels: Vec::new(),
+        priority: DEFAULT_PRIORITY,
     };
     let state = state(cells)?;
     let superseded = mirror::<Vec<String>>(cells, "superseded")?;
     let updated_at = cells.at("updated_at")?;
     spec.supersedes = cells.maybe_id("supersedes")?.map(StepId::new);
+    let superseded_by = cells.maybe_id("superseded_by")?.map(StepId::new);
+    spec.labels = read_labels(cells)?;
+    spec.priority = read_priority(cells)?;
     let step = Step {
         spec,
         order,
         state,
         superseded: superseded.into_iter().map(ClaimToken::new).collect(),
-        superseded_by: cells.maybe_id("superseded_by")?.map(StepId::new),
+        superseded_by,
         updated_at,
     };
     Ok((plan, step))
@@ -114,14 +120,19 @@ pub(crate) fn outline(row: Row) -> Result<StepOutline, Error> {
         max_attempts: cells.u32("max_attempts")?,
         gates: gates(&mut cells)?,
         supersedes: None,
+        labels: Vec::new(),
+        priority: DEFAULT_PRIORITY,
     };
     let status = cells.word("status")?;
     spec.supersedes = cells.maybe_id("supersedes")?.map(StepId::new);
+    let superseded_by = cells.maybe_id("superseded_by")?.map(StepId::new);
+    spec.labels = read_labels(&mut cells)?;
+    spec.priority = read_priority(&mut cells)?;
     Ok(StepOutline {
         spec,
         order,
         status,
-        superseded_by: cells.maybe_id("superseded_by")?.map(StepId::new),
+        superseded_by,
     })
 }
 
@@ -338,6 +349,8 @@ pub(crate) fn inserted(
         at,
         open_dependencies,
         spec.supersedes.map(|step| *step.as_uuid()),
+        labels_text(&spec.labels),
+        u32::from(spec.priority),
     ]
 }
 
@@ -358,6 +371,8 @@ pub(crate) fn definition(step: &Step) -> Vec<Value> {
         spec.stall_threshold,
         gates_text(spec),
         step.updated_at,
+        labels_text(&spec.labels),
+        u32::from(spec.priority),
     ]
 }
 

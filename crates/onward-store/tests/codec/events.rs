@@ -16,6 +16,7 @@ use onward_core::id::{
 };
 use onward_core::plan::{Brief, ForkedFrom, Origin, PlanFailure};
 use onward_core::policy::OnStall;
+use onward_core::routing::Routing;
 use onward_core::stall::Stall;
 use onward_core::step::{
     Claim, Evidence, EvidenceKind, FailReason, Gates, NewStep, ReviewBy, ReviewScope, SkipCause,
@@ -82,22 +83,27 @@ fn new_steps() -> BoxedStrategy<NewStep> {
         limits,
         gates(),
         option::of(step_ids()),
+        (vec(text(), 0..3), 0..=9_u8),
     )
-        .prop_map(|(id, about, depends_on, limits, gates, supersedes)| {
-            let (step_type, title, instructions) = about;
-            let (stall_threshold, max_attempts) = limits;
-            NewStep {
-                id,
-                step_type,
-                title,
-                instructions,
-                depends_on,
-                stall_threshold,
-                max_attempts,
-                gates,
-                supersedes,
-            }
-        })
+        .prop_map(
+            |(id, about, depends_on, limits, gates, supersedes, queue)| {
+                let (step_type, title, instructions) = about;
+                let (stall_threshold, max_attempts) = limits;
+                NewStep {
+                    id,
+                    step_type,
+                    title,
+                    instructions,
+                    depends_on,
+                    stall_threshold,
+                    max_attempts,
+                    gates,
+                    supersedes,
+                    labels: queue.0,
+                    priority: queue.1,
+                }
+            },
+        )
         .boxed()
 }
 
@@ -180,18 +186,31 @@ fn created() -> BoxedStrategy<Created> {
     );
     let list = (vec(new_steps(), 0..3), vec(branches(), 0..3));
     let policy = (spans(), select(&OnStall::ALL[..]));
-    (any::<u128>(), brief, list, policy, sessions())
+    (any::<u128>(), brief, list, policy, sessions(), routings())
         .prop_map(
-            |(plan, brief, (steps, branches), (stall_threshold, on_stall), session)| Created {
-                plan: PlanId::from_u128(plan),
-                brief,
-                steps,
-                branches,
-                stall_threshold,
-                on_stall,
-                session,
+            |(plan, brief, (steps, branches), (stall_threshold, on_stall), session, routing)| {
+                Created {
+                    plan: PlanId::from_u128(plan),
+                    brief,
+                    steps,
+                    branches,
+                    stall_threshold,
+                    on_stall,
+                    session,
+                    routing,
+                }
             },
         )
+        .boxed()
+}
+
+fn routings() -> BoxedStrategy<Routing> {
+    (option::of(text()), vec(text(), 0..3), 0..=9_u8)
+        .prop_map(|(project_key, labels, priority)| Routing {
+            project_key,
+            labels,
+            priority,
+        })
         .boxed()
 }
 
@@ -238,6 +257,7 @@ fn changes() -> BoxedStrategy<Change> {
         new_steps().prop_map(|step| Change::StepUpdated {
             step: Arc::new(step)
         }),
+        routings().prop_map(|routing| Change::PlanUpdated { routing }),
         step_ids().prop_map(|step| Change::StepFailed { step }),
         step_ids().prop_map(|step| Change::StepRequeued { step }),
         branches().prop_map(|branch| Change::BranchAdded { branch }),

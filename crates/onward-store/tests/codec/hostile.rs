@@ -16,7 +16,7 @@ use crate::events::events;
 const STEP: StepId = StepId::from_u128(7);
 
 /// Keys at the top level that may be absent: optional ones, and those for readers only.
-const OPTIONAL_KEYS: [&str; 21] = [
+const OPTIONAL_KEYS: [&str; 24] = [
     "attempt",
     "confidence",
     "errorMessage",
@@ -24,11 +24,14 @@ const OPTIONAL_KEYS: [&str; 21] = [
     "feedback",
     "forkedFrom",
     "from",
+    "labels",
     "note",
     "origin",
     "outputFormattingNotes",
     "percent",
     "planDesignRationale",
+    "priority",
+    "projectKey",
     "rationale",
     "reason",
     "result",

@@ -39,6 +39,7 @@ kinds! {
     "instructions updated": Event::PlanModified { change: Change::InstructionsUpdated { .. }, .. },
     "step renamed": Event::PlanModified { change: Change::StepRenamed { .. }, .. },
     "step updated": Event::PlanModified { change: Change::StepUpdated { .. }, .. },
+    "plan updated": Event::PlanModified { change: Change::PlanUpdated { .. }, .. },
     "step failed, the change": Event::PlanModified { change: Change::StepFailed { .. }, .. },
     "step requeued, the change": Event::PlanModified { change: Change::StepRequeued { .. }, .. },
     "step redone": Event::PlanModified { change: Change::StepRedone { .. }, .. },

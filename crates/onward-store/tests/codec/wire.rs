@@ -10,6 +10,7 @@ use onward_core::event::{Change, Created, RequeueReason, ReviewAction, Successor
 use onward_core::id::{BranchId, ClaimToken, PlanId, ReviewId, SessionId};
 use onward_core::plan::{Brief, ForkedFrom, Origin, PlanFailure};
 use onward_core::policy::OnStall;
+use onward_core::routing::Routing;
 use onward_core::stall::Stall;
 use onward_core::step::{
     Claim, Evidence, EvidenceKind, FailReason, Gates, NewStep, ReviewBy, ReviewScope, SkipCause,
@@ -68,6 +69,8 @@ fn new_step() -> NewStep {
             review_by: Some(ReviewBy::OtherSession),
         })),
         supersedes: None,
+        labels: vec!["gpu".to_owned()],
+        priority: 7,
     }
 }
 
@@ -83,6 +86,8 @@ fn new_step_json() -> Value {
         "resultSchema": { "type": "object" },
         "acceptanceCriteria": ["It is deep."],
         "reviewBy": "other_session",
+        "labels": ["gpu"],
+        "priority": 7,
     })
 }
 
@@ -111,6 +116,11 @@ fn a_created_plan_has_the_keys_of_the_call_that_created_it() {
         stall_threshold: Some(Duration::from_millis(1_800_000)),
         on_stall: OnStall::Requeue,
         session: session(),
+        routing: Routing {
+            project_key: Some("site".to_owned()),
+            labels: vec!["urgent".to_owned()],
+            priority: 9,
+        },
     };
     let event = Event::PlanModified {
         change: Change::Created(Box::new(created)),
@@ -138,6 +148,9 @@ fn a_created_plan_has_the_keys_of_the_call_that_created_it() {
         "stallThresholdMs": 1_800_000,
         "onStall": "requeue",
         "sessionId": "s-1",
+        "projectKey": "site",
+        "labels": ["urgent"],
+        "priority": 9,
     });
     encodes_as(&event, "plan_modified", &details);
 }
@@ -174,6 +187,21 @@ fn a_redone_step_has_its_successors() {
             "step": step,
         }],
     });
+    encodes_as(&event, "plan_modified", &details);
+}
+
+#[test]
+fn an_updated_plan_has_its_routing() {
+    let event = Event::PlanModified {
+        change: Change::PlanUpdated {
+            routing: Routing {
+                labels: vec!["urgent".to_owned()],
+                ..Routing::default()
+            },
+        },
+        rationale: None,
+    };
+    let details = json!({ "action": "update_plan", "labels": ["urgent"] });
     encodes_as(&event, "plan_modified", &details);
 }
 

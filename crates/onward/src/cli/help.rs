@@ -56,7 +56,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// Two examples per command.
-const EXAMPLES: [(&str, [&str; 2]); 56] = [
+const EXAMPLES: [(&str, [&str; 2]); 58] = [
     (
         "status",
         ["onward status", "onward status --json | jq .needsYou"],
@@ -128,6 +128,13 @@ const EXAMPLES: [(&str, [&str; 2]); 56] = [
         ],
     ),
     (
+        "plan edit",
+        [
+            "onward plan edit 5fa2 --set priority=9 --set projectKey=website",
+            "onward plan edit Backfill --set projectKey=",
+        ],
+    ),
+    (
         "plan fork",
         [
             "onward plan fork 5fa2/6",
@@ -153,6 +160,13 @@ const EXAMPLES: [(&str, [&str; 2]); 56] = [
         [
             "onward step release 5fa2/6 5fa2/7",
             "onward step release 5fa2",
+        ],
+    ),
+    (
+        "step edit",
+        [
+            "onward step edit 5fa2/6 --set title=Sources --set dependsOn=[2,4]",
+            "onward step edit 5fa2/6 --set reviewRequired=true",
         ],
     ),
     (

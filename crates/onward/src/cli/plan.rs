@@ -4,6 +4,7 @@ mod abandon;
 mod create;
 mod definition;
 mod delete;
+mod edit;
 mod fork;
 mod list;
 mod log;
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     Show(show::Show),
     Log(log::Log),
     Next(next::Next),
+    Edit(edit::Edit),
     Create(create::Create),
     New(new::New),
     /// List, show and use plan templates: plan files of the project and the user
@@ -42,6 +44,7 @@ pub(super) async fn run(command: &Command, cx: &Context) -> Result {
         Command::Show(args) => show::run(args, cx).await,
         Command::Log(args) => log::run(args, cx).await,
         Command::Next(args) => next::run(args, cx).await,
+        Command::Edit(args) => edit::run(args, cx).await,
         Command::Create(args) => create::run(args, cx).await,
         Command::New(args) => new::run(args, cx).await,
         Command::Template(command) => template::run(command, cx).await,

@@ -234,6 +234,16 @@ impl Trail {
             Change::StepRenamed { step, title, .. } => {
                 format!("renamed {} to {title}", self.order(*step))
             }
+            Change::PlanUpdated { routing } => {
+                let project = routing.project_key.as_deref().unwrap_or("none");
+                let labels = if routing.labels.is_empty() {
+                    "none".to_owned()
+                } else {
+                    routing.labels.join(", ")
+                };
+                let priority = routing.priority;
+                format!("changed the plan: project {project}, labels {labels}, priority {priority}")
+            }
             Change::StepUpdated { step } => format!("changed {}", self.order(step.id)),
             // The failure of the step is the next event, with its reason.
             Change::StepFailed { .. } => return None,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use onward_core::branch::{Action, Branch};
 use onward_core::policy::{DEFAULT_MAX_ATTEMPTS, OnStall};
+use onward_core::routing::DEFAULT_PRIORITY;
 use onward_core::step::NewStep;
 use onward_core::{Json, StepId};
 use onward_engine::WholePlan;
@@ -64,6 +65,13 @@ pub(crate) fn arguments(plan: &WholePlan) -> Map<String, Value> {
     set("stallThresholdMs", head.stall_threshold.map(millis));
     let on_stall = (head.on_stall != OnStall::default()).then(|| head.on_stall.as_str().into());
     set("onStall", on_stall);
+    let routing = &head.routing;
+    set(
+        "projectKey",
+        routing.project_key.as_deref().map(Value::from),
+    );
+    set("labels", some_labels(&routing.labels));
+    set("priority", some_priority(routing.priority));
     let branches: Vec<Value> = kept
         .iter()
         .filter_map(|branch| branch_fields(branch, &orders))
@@ -78,6 +86,14 @@ pub(crate) fn arguments(plan: &WholePlan) -> Map<String, Value> {
         .collect();
     set("steps", Some(steps.into()));
     fields
+}
+
+fn some_labels(labels: &[String]) -> Option<Value> {
+    (!labels.is_empty()).then(|| labels.to_vec().into())
+}
+
+fn some_priority(priority: u8) -> Option<Value> {
+    (priority != DEFAULT_PRIORITY).then(|| priority.into())
 }
 
 /// The steps that a branch adds.
@@ -128,6 +144,8 @@ fn step_fields(step: &NewStep, orders: &HashMap<StepId, usize>) -> Value {
         ),
         ("reviewRequired", review_by.map(|_| true.into())),
         ("reviewBy", review_by.map(|by| by.as_str().into())),
+        ("labels", some_labels(&step.labels)),
+        ("priority", some_priority(step.priority)),
     ];
     for (name, value) in optional {
         if let (Some(fields), Some(value)) = (fields.as_object_mut(), value) {

@@ -7,6 +7,9 @@ use onward_core::policy::{
     MAX_BRANCHES, MAX_NAME, MAX_QUESTION, MAX_REMARK, MAX_SESSION_ID, MAX_STEPS, OnStall,
 };
 use onward_core::refusal::Issue;
+use onward_core::routing::{
+    DEFAULT_PRIORITY, MAX_LABEL, MAX_LABELS, MAX_PRIORITY, MAX_PROJECT_KEY, Routing,
+};
 use onward_engine::{Caller, Engine};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,6 +61,15 @@ pub(super) struct Input {
     /// First step to do
     #[schemars(range(min = 1, max = MAX_STEPS))]
     from_step_order: Option<u32>,
+    /// Project, for filters and workers
+    #[schemars(length(min = 1, max = MAX_PROJECT_KEY))]
+    project_key: Option<String>,
+    /// Labels, for filters
+    #[schemars(length(max = MAX_LABELS), inner(length(min = 1, max = MAX_LABEL)))]
+    labels: Option<Vec<String>>,
+    /// Highest first; default 5
+    #[schemars(range(max = MAX_PRIORITY))]
+    priority: Option<u8>,
 }
 
 /// mark (default): mark the plan as stalled and notify; requeue: new attempt; fail: fail the step;
@@ -107,21 +119,17 @@ impl Spec for CreateResearchPlan {
         "/properties/fromPlanId",
         "/properties/fromStepOrder",
         "/properties/requiresApproval",
+        "/properties/projectKey",
+        "/properties/labels",
+        "/properties/priority",
+        "/properties/steps/items/properties/labels",
+        "/properties/steps/items/properties/priority",
     ];
     const REQUIRED_IN_CORE: &'static [&'static str] = &["name", "researchQuestion", "steps"];
     const UNLISTED: &'static [&'static str] = &[
         TARGET_ID,
-        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/title",
-        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/dependsOn",
-        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/stallThresholdMs",
-        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/maxAttempts",
-        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/resultSchema",
-        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/acceptanceCriteria",
-        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/reviewRequired",
-        "/properties/branchingConditions/items/properties/actionParams/properties/steps/items/properties/reviewBy",
+        "/properties/branchingConditions/items/properties/actionParams/properties/steps",
     ];
-    const REPEATED: &'static [&'static str] =
-        &["/properties/branchingConditions/items/properties/actionParams/properties/steps"];
 
     async fn run(
         context: &ToolContext,
@@ -164,6 +172,11 @@ impl Input {
             session: params::session_id(self.session_id),
             origin: Origin::Caller,
             approval: approval(self.requires_approval, engine),
+            routing: Routing {
+                project_key: self.project_key,
+                labels: self.labels.unwrap_or_default(),
+                priority: self.priority.unwrap_or(DEFAULT_PRIORITY),
+            },
         };
         Ok((command, self.idempotency_key))
     }
@@ -199,6 +212,9 @@ fn fork(engine: &Engine, input: Input) -> Result<ForkPlan, ToolError> {
         ),
         ("stallThresholdMs", input.stall_threshold_ms.is_some()),
         ("onStall", input.on_stall.is_some()),
+        ("projectKey", input.project_key.is_some()),
+        ("labels", input.labels.is_some()),
+        ("priority", input.priority.is_some()),
     ];
     let taken = taken.iter().filter(|(_, is_present)| *is_present);
     let mut issues: Vec<Issue> = taken

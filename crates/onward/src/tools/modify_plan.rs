@@ -3,12 +3,13 @@
 //! The actions share one tool and its fields. A missing field and a field of another action are
 //! both rejected by name. Every action accepts `reason`.
 
-use onward_core::command::{Modification, ModifyPlan as Command, StepRef, StepUpdate};
+use onward_core::command::{Modification, ModifyPlan as Command, PlanUpdate, StepRef, StepUpdate};
 use onward_core::policy::{
     MAX_CLAIM_TOKEN, MAX_CRITERIA, MAX_CRITERION, MAX_INSTRUCTIONS, MAX_REMARK, MAX_SESSION_ID,
     MAX_STEPS, MAX_TITLE,
 };
 use onward_core::refusal::Issue;
+use onward_core::routing::{MAX_LABEL, MAX_LABELS, MAX_PRIORITY, MAX_PROJECT_KEY};
 use onward_core::step::ReviewBy as CoreReviewBy;
 use onward_core::{Refusal, StepId, StepType};
 use onward_engine::{Caller, Engine};
@@ -60,6 +61,15 @@ pub(super) struct Input {
     /// Whether the result waits for a review
     review_required: Option<bool>,
     review_by: Option<ReviewBy>,
+    /// New labels; empty: none
+    #[schemars(length(max = MAX_LABELS), inner(length(min = 1, max = MAX_LABEL)))]
+    labels: Option<Vec<String>>,
+    /// New priority
+    #[schemars(range(max = MAX_PRIORITY))]
+    priority: Option<u8>,
+    /// New project; empty: none
+    #[schemars(length(max = MAX_PROJECT_KEY))]
+    project_key: Option<String>,
     /// fail_step, redo_step: why
     #[schemars(length(max = MAX_REMARK))]
     reason: Option<String>,
@@ -80,7 +90,8 @@ pub(super) struct Input {
 
 /// add_steps: insert `steps`; remove_step: remove a pending step; reorder_steps: sort by `stepIds`;
 /// update_step_instructions: set `instructions`; if pending, also fields of `steps`;
-/// set_dependencies: set `dependsOn` if pending; fail_step: fail a step, not the plan;
+/// set_dependencies: set `dependsOn` if pending; update_plan: set `projectKey`, `labels`, `priority`;
+/// fail_step: fail a step, not the plan;
 /// requeue_step: new attempt; add_branch: add `branch`; redo_step: repeat an ended step
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -90,6 +101,7 @@ enum Action {
     ReorderSteps,
     UpdateStepInstructions,
     SetDependencies,
+    UpdatePlan,
     FailStep,
     RequeueStep,
     AddBranch,
@@ -97,7 +109,7 @@ enum Action {
 }
 
 /// The fields that `update_step_instructions` can set. At least one is required.
-const UPDATED: [&str; 8] = [
+const UPDATED: [&str; 10] = [
     "instructions",
     "title",
     "stepType",
@@ -106,7 +118,12 @@ const UPDATED: [&str; 8] = [
     "acceptanceCriteria",
     "reviewRequired",
     "reviewBy",
+    "labels",
+    "priority",
 ];
+
+/// The fields that `update_plan` can set. At least one is required.
+const ROUTED: [&str; 3] = ["projectKey", "labels", "priority"];
 
 impl Action {
     const fn as_str(self) -> &'static str {
@@ -116,6 +133,7 @@ impl Action {
             Action::ReorderSteps => "reorder_steps",
             Action::UpdateStepInstructions => "update_step_instructions",
             Action::SetDependencies => "set_dependencies",
+            Action::UpdatePlan => "update_plan",
             Action::FailStep => "fail_step",
             Action::RequeueStep => "requeue_step",
             Action::AddBranch => "add_branch",
@@ -131,6 +149,7 @@ impl Action {
             Action::ReorderSteps => (&["stepIds"], &[]),
             Action::UpdateStepInstructions => (&["stepId"], &UPDATED),
             Action::SetDependencies => (&["stepId", "dependsOn"], &[]),
+            Action::UpdatePlan => (&[], &ROUTED),
             Action::AddBranch => (&["branch"], &[]),
             Action::RedoStep => (&["stepId", "reason"], &["cascade"]),
         }
@@ -165,6 +184,9 @@ impl Spec for ModifyPlan {
         "/properties/acceptanceCriteria",
         "/properties/reviewRequired",
         "/properties/reviewBy",
+        "/properties/labels",
+        "/properties/priority",
+        "/properties/projectKey",
         "/properties/steps/items/properties/title",
         "/properties/steps/items/properties/stallThresholdMs",
         "/properties/steps/items/properties/maxAttempts",
@@ -172,14 +194,10 @@ impl Spec for ModifyPlan {
         "/properties/steps/items/properties/acceptanceCriteria",
         "/properties/steps/items/properties/reviewRequired",
         "/properties/steps/items/properties/reviewBy",
-        "/properties/branch/properties/actionParams/properties/steps/items/properties/title",
-        "/properties/branch/properties/actionParams/properties/steps/items/properties/dependsOn",
-        "/properties/branch/properties/actionParams/properties/steps/items/properties/stallThresholdMs",
-        "/properties/branch/properties/actionParams/properties/steps/items/properties/maxAttempts",
-        "/properties/branch/properties/actionParams/properties/steps/items/properties/resultSchema",
-        "/properties/branch/properties/actionParams/properties/steps/items/properties/acceptanceCriteria",
-        "/properties/branch/properties/actionParams/properties/steps/items/properties/reviewRequired",
-        "/properties/branch/properties/actionParams/properties/steps/items/properties/reviewBy",
+        "/properties/steps/items/properties/labels",
+        "/properties/steps/items/properties/priority",
+        "/properties/branch/properties/actionParams/properties/steps",
+        "/properties/branch/properties/actionParams/properties/targetStepId",
     ];
     const REPEATED: &'static [&'static str] = &["/properties/steps", "/properties/branch"];
 
@@ -223,6 +241,9 @@ fn check_fields(input: &Input) -> Result<(), ToolError> {
         ("acceptanceCriteria", input.acceptance_criteria.is_some()),
         ("reviewRequired", input.review_required.is_some()),
         ("reviewBy", input.review_by.is_some()),
+        ("labels", input.labels.is_some()),
+        ("priority", input.priority.is_some()),
+        ("projectKey", input.project_key.is_some()),
         ("branch", input.branch.is_some()),
         ("cascade", input.cascade.is_some()),
     ];
@@ -245,10 +266,25 @@ fn check_fields(input: &Input) -> Result<(), ToolError> {
         })
     });
     let mut issues: Vec<Issue> = issues.collect();
-    let is_updated = |(name, present): &(&str, bool)| *present && UPDATED.contains(name);
-    if matches!(input.action, Action::UpdateStepInstructions) && !present.iter().any(is_updated) {
+    // The optional fields of some actions: at least one is required.
+    let alternatives: &[&str] = match input.action {
+        Action::UpdateStepInstructions => &UPDATED,
+        Action::UpdatePlan => &ROUTED,
+        Action::AddSteps
+        | Action::RemoveStep
+        | Action::ReorderSteps
+        | Action::SetDependencies
+        | Action::FailStep
+        | Action::RequeueStep
+        | Action::AddBranch
+        | Action::RedoStep => &[],
+    };
+    let is_set = |(name, present): &(&str, bool)| *present && alternatives.contains(name);
+    if let Some(first) = alternatives.first()
+        && !present.iter().any(is_set)
+    {
         issues.push(Issue {
-            path: "instructions".to_owned(),
+            path: (*first).to_owned(),
             message: format!("is required for `{action}` unless another field is set"),
         });
     }
@@ -288,7 +324,18 @@ impl Input {
                 .map(|schema| (!schema.is_empty()).then(|| Value::Object(schema).into())),
             acceptance_criteria: self.acceptance_criteria,
             review_by,
+            labels: self.labels,
+            priority: self.priority,
         })
+    }
+
+    /// The new values of the plan.
+    fn plan_update(self) -> PlanUpdate {
+        PlanUpdate {
+            project_key: self.project_key,
+            labels: self.labels,
+            priority: self.priority,
+        }
     }
 }
 
@@ -299,28 +346,29 @@ fn invalid(path: &str, message: impl Into<String>) -> Refusal {
 
 /// The new values of a step from the fields of the tool that a user wrote, in a form or on the
 /// command line.
-pub(crate) fn step_update(mut fields: Map<String, Value>) -> Result<StepUpdate, Refusal> {
-    let is_known = |name: &str| name == "dependsOn" || UPDATED.contains(&name);
-    if let Some(name) = fields.keys().find(|name| !is_known(name)) {
-        let known = UPDATED.join("`, `");
-        return Err(invalid(
-            name,
-            format!("is not one of `dependsOn`, `{known}`"),
-        ));
+pub(crate) fn step_update(fields: Map<String, Value>) -> Result<StepUpdate, Refusal> {
+    let known: Vec<&str> = ["dependsOn"].into_iter().chain(UPDATED).collect();
+    parse(fields, Action::UpdateStepInstructions, &known)?.step_update()
+}
+
+/// The new values of a plan, from the same source.
+pub(crate) fn plan_update(fields: Map<String, Value>) -> Result<PlanUpdate, Refusal> {
+    Ok(parse(fields, Action::UpdatePlan, &ROUTED)?.plan_update())
+}
+
+fn parse(mut fields: Map<String, Value>, action: Action, known: &[&str]) -> Result<Input, Refusal> {
+    if let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) {
+        let known = known.join("`, `");
+        return Err(invalid(name, format!("is not one of `{known}`")));
     }
     fields.insert("planId".to_owned(), "".into());
-    fields.insert(
-        "action".to_owned(),
-        Action::UpdateStepInstructions.as_str().into(),
-    );
+    fields.insert("action".to_owned(), action.as_str().into());
     let mut arguments = Value::Object(fields);
     let issues = input::validate(&mut arguments, FIELDS.get());
     if !issues.is_empty() {
         return Err(Refusal::InvalidInput(issues));
     }
-    let input: Input =
-        serde_json::from_value(arguments).map_err(|error| invalid("step", error.to_string()))?;
-    input.step_update()
+    serde_json::from_value(arguments).map_err(|error| invalid("fields", error.to_string()))
 }
 
 /// The modification that sets these values. Instructions alone can be set in any status.
@@ -361,6 +409,9 @@ fn modification(input: Input, engine: &Engine) -> Result<Modification, ToolError
             let step = step()?;
             of_step(step, input.step_update()?)
         }
+        Action::UpdatePlan => Modification::UpdatePlan {
+            update: input.plan_update(),
+        },
         Action::FailStep => Modification::FailStep {
             step: step()?,
             reason: input.reason,

@@ -13,6 +13,7 @@ use onward_core::policy::{
     MAX_CRITERIA, MAX_CRITERION, MAX_INSTRUCTIONS, MAX_MAX_ATTEMPTS, MAX_REMARK, MAX_STEPS,
     MAX_THRESHOLD, MAX_TITLE, MIN_THRESHOLD,
 };
+use onward_core::routing::{DEFAULT_PRIORITY, MAX_LABEL, MAX_LABELS, MAX_PRIORITY};
 use onward_core::step::{Gates, ReviewBy as CoreReviewBy};
 use onward_core::{Code, PlanId, Refusal, StepId, StepType, Timestamp};
 use onward_engine::{Caller, Engine, Error};
@@ -146,7 +147,7 @@ pub(super) fn artifact_id(id: &str) -> Result<ArtifactId, ToolError> {
     })
 }
 
-pub(super) fn session_id(id: Option<String>) -> Option<SessionId> {
+pub(crate) fn session_id(id: Option<String>) -> Option<SessionId> {
     id.map(SessionId::new)
 }
 
@@ -252,6 +253,12 @@ pub(super) struct Step {
     /// The result waits for a review
     review_required: Option<bool>,
     review_by: Option<ReviewBy>,
+    /// Labels that a worker must offer
+    #[schemars(length(max = MAX_LABELS), inner(length(min = 1, max = MAX_LABEL)))]
+    labels: Option<Vec<String>>,
+    /// Highest first; default 5
+    #[schemars(range(max = MAX_PRIORITY))]
+    priority: Option<u8>,
 }
 
 /// person (default): a user; other_session: a session that did not do the work
@@ -336,6 +343,8 @@ impl Step {
             stall_threshold: duration(self.stall_threshold_ms),
             max_attempts: self.max_attempts,
             gates: (!gates.is_empty()).then(|| Arc::new(gates)),
+            labels: self.labels.unwrap_or_default(),
+            priority: self.priority.unwrap_or(DEFAULT_PRIORITY),
         })
     }
 }
@@ -386,7 +395,7 @@ pub(super) struct Branch {
     #[schemars(length(max = MAX_SOURCE_BYTES))]
     condition_expression: String,
     if_true_action: Action,
-    /// For `ifTrueAction`
+    /// For `ifTrueAction`; add_steps: `steps`
     action_params: Option<ActionParams>,
 }
 

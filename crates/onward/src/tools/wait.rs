@@ -159,6 +159,15 @@ impl TaskedWait {
             plan: text("planId")?.parse().ok()?,
             session: super::params::session_id(text("sessionId").map(str::to_owned)),
             include_stalled: stalled.and_then(Value::as_bool).unwrap_or(false),
+            labels: self.arguments.get("labels").and_then(|labels| {
+                let labels = labels.as_array()?.iter();
+                Some(
+                    labels
+                        .filter_map(Value::as_str)
+                        .map(str::to_owned)
+                        .collect(),
+                )
+            }),
         })
     }
 
@@ -170,7 +179,7 @@ impl TaskedWait {
         next: &NextStep,
         now: Timestamp,
     ) -> Option<Result<Value, ToolError>> {
-        let response = serde_json::to_value(get_next_step::response(context, plan, next));
+        let response = serde_json::to_value(get_next_step::response(context, Some(plan), next));
         let Ok(mut response) = response else {
             return Some(Err(ToolError::internal(get_next_step::NAME)));
         };

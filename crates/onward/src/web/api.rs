@@ -11,6 +11,7 @@ mod close_call;
 mod create_token;
 mod delete_plan;
 mod export_plan;
+mod get_next_project_step;
 mod get_output;
 mod get_plan_audit;
 mod get_session;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::excerpt::is_zero;
+use super::plan::RoutingView;
 use super::step::dependencies;
 
 #[derive(Serialize, JsonSchema)]
@@ -14,6 +15,8 @@ pub(crate) struct ModifiedPlan {
     plan_id: String,
     action: &'static str,
     status: &'static str,
+    #[serde(flatten)]
+    routing: RoutingView,
     step_count: u32,
     /// The changed steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -56,6 +59,7 @@ impl ModifiedPlan {
             plan_id: modified.head.id.to_string(),
             action,
             status: modified.head.status().as_str(),
+            routing: RoutingView::new(&modified.head.routing),
             step_count: modified.head.counts.total(),
             steps: modified.steps.iter().map(step).collect(),
             steps_omitted: modified.omitted,

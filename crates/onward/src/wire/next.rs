@@ -115,6 +115,9 @@ pub(crate) enum NextStep {
     },
 }
 
+const NO_STEP_IN_PROJECT: &str = "no step of the project is ready for these labels; retry later, or list its plans with \
+     {list_active_plans} and `projectKey`";
+
 /// The next action after a completed plan.
 const STORE_OUTPUT: &str = "store the output with `store_research_output`";
 
@@ -167,8 +170,9 @@ pub(crate) struct Notes {
 }
 
 impl NextStep {
-    pub(crate) fn new(plan: PlanId, next: &EngineNextStep) -> Self {
-        let plan_id = Some(plan.to_string());
+    /// Without a plan, the step was requested from a project.
+    pub(crate) fn new(plan: Option<PlanId>, next: &EngineNextStep) -> Self {
+        let plan_id = plan.map(|plan| plan.to_string());
         match next {
             EngineNextStep::Started(assigned) => Self::started(assigned),
             EngineNextStep::Complete(notes) => NextStep::PlanComplete {
@@ -209,7 +213,10 @@ impl NextStep {
                 blocked_count: *blocked,
                 in_progress: steps.iter().map(InProgress::new).collect(),
                 held: Held::list(held),
-                hint: Some(no_pending_steps_hint(steps)),
+                hint: Some(match plan {
+                    Some(_) => no_pending_steps_hint(steps),
+                    None => NO_STEP_IN_PROJECT.to_owned(),
+                }),
             },
         }
     }

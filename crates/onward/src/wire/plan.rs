@@ -1,6 +1,7 @@
 //! Plan lists and the response of `get_plan_status`.
 
 use onward_core::plan::{Brief, Origin, PlanState};
+use onward_core::routing::{DEFAULT_PRIORITY, Routing};
 use onward_core::step::ReviewBy;
 use onward_core::{Counts, PlanId};
 use onward_engine::list::{OpenReview, PlanPage};
@@ -52,6 +53,32 @@ struct Plan {
     /// `agent` if the plan mirrors an agent's own plan or task list.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
+    #[serde(flatten)]
+    routing: RoutingView,
+}
+
+/// The project, the labels and the priority of a plan.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RoutingView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project_key: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<String>,
+    /// Omitted: 5
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<u8>,
+}
+
+impl RoutingView {
+    pub(super) fn new(routing: &Routing) -> Self {
+        let priority = routing.priority;
+        Self {
+            project_key: routing.project_key.as_ref().map(super::line),
+            labels: routing.labels.iter().map(super::line).collect(),
+            priority: (priority != DEFAULT_PRIORITY).then_some(priority),
+        }
+    }
 }
 
 /// The origin of a plan that no caller created.
@@ -100,6 +127,7 @@ impl Plan {
             updated_at: super::at(sheet.updated_at),
             completed_at: sheet.head.ended_at().map(super::at),
             origin: origin(&sheet.brief),
+            routing: RoutingView::new(&sheet.head.routing),
         }
     }
 }
@@ -216,6 +244,8 @@ pub(crate) struct PlanStatusView {
     /// Ids of the forks of this plan
     #[serde(skip_serializing_if = "Vec::is_empty")]
     forks: Vec<String>,
+    #[serde(flatten)]
+    routing: RoutingView,
     #[serde(skip_serializing_if = "is_false")]
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -296,6 +326,8 @@ pub(crate) struct PlanDetails {
     forked_from: Option<ForkSource>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     forks: Vec<String>,
+    #[serde(flatten)]
+    routing: RoutingView,
     created_at: String,
     updated_at: String,
 }
@@ -346,6 +378,7 @@ impl PlanDetails {
             origin: origin(brief),
             forked_from: view.forked_from,
             forks: view.forks,
+            routing: view.routing,
             created_at: super::at(sheet.created_at),
             updated_at: super::at(sheet.updated_at),
         }
@@ -407,6 +440,7 @@ impl PlanStatusView {
             completed_at: head.ended_at().map(super::at),
             forked_from: brief.forked_from.as_ref().map(ForkSource::new),
             forks: status.forks.iter().map(PlanId::to_string).collect(),
+            routing: RoutingView::new(&status.sheet.head.routing),
             truncated: cut,
             more: cut.then_some(MORE),
         }

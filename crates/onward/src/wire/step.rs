@@ -310,6 +310,9 @@ pub(crate) struct StepDetails {
     stalled: bool,
     attempt: u32,
     max_attempts: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<String>,
+    priority: u8,
     /// The step's own threshold
     #[serde(skip_serializing_if = "Option::is_none")]
     stall_threshold_ms: Option<u64>,
@@ -377,6 +380,8 @@ impl StepDetails {
             stalled: line.stalls_at.is_some_and(|at| now > at),
             attempt: line.attempt,
             max_attempts: step.spec.max_attempts,
+            labels: step.spec.labels.clone(),
+            priority: step.spec.priority,
             stall_threshold_ms: (step.spec.stall_threshold)
                 .map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
             session_id: line.session.as_ref().map(SessionId::to_string),

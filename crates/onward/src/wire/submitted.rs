@@ -92,7 +92,8 @@ impl SubmittedResult {
             instructions_changed: changed.is_some().then_some(true),
             instructions: changed.cloned(),
             next_step: next_step.map(|next| {
-                let next = NextStep::new(submitted.plan, next).for_caller(interface, base_url);
+                let next =
+                    NextStep::new(Some(submitted.plan), next).for_caller(interface, base_url);
                 next.without_plan()
             }),
         }

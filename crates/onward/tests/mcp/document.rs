@@ -41,6 +41,15 @@ The MCP tools of `onward mcp` and of `/mcp` in `onward serve`. This page is gene
 - `modify_plan` with `set_dependencies` replaces the dependencies of a pending step. A dependency cycle is rejected with `invalid_dependency`; `details.cycle` lists the orders along it.
 - `modify_plan` with `update_step_instructions` replaces the instructions of a step in any status. For a pending step it also accepts `title`, `stepType`, `stallThresholdMs` and the gates `resultSchema`, `acceptanceCriteria`, `reviewRequired` and `reviewBy`. Omitted fields stay. An empty text, list or schema removes the value; so do a `stallThresholdMs` of 0 and `reviewRequired: false`.
 
+## Projects, labels and priorities
+
+- A plan has a `projectKey`, `labels` (at most 20) and a `priority` (0 to 9, default 5). `modify_plan` with `update_plan` changes them; an empty text or list removes a value. `list_active_plans` filters by `projectKey`, `label`, `status`, `owner` and `since`.
+- A step has `labels` and a `priority`, too. `update_step_instructions` changes them while the step is pending.
+- `get_next_step` with `labels` assigns only steps all of whose labels are among them. Without `labels`, it assigns any step. The labels of a plan do not matter.
+- The steps of a plan are assigned by priority, highest first, then by order.
+- `get_next_step` with `projectKey` (over HTTP: `POST /api/v1/projects/{projectKey}/next`) instead of `planId` assigns a step of any plan of the project, by priority of the plan, priority of the step, age of the plan (oldest first) and order of the step. A plan that awaits a review is passed over. `waitMs` and `includeStalled` require `planId`.
+- `claimNext` assigns no step with a label that the submitted step does not have.
+
 ## Redo and fork
 
 - `modify_plan` with `redo_step` repeats a completed, failed or skipped step: a new pending step directly after it has the same instructions and the `reason`. Pending steps that depended on the old step depend on the new one. The new step takes over the branches, except an `add_steps` branch that was already taken. With `cascade`, the completed steps that depend on the step are redone too, at most 500 steps in one call.

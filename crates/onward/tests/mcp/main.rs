@@ -31,6 +31,7 @@ mod resources;
 mod responses;
 mod resuming;
 mod reviews;
+mod routing;
 mod sizes;
 mod stdio;
 mod stored_texts;

@@ -193,6 +193,47 @@ async fn the_form_of_a_pending_step_changes_its_definition() {
     rejected.assert_contains("data-code=\"invalid_dependency\"");
 }
 
+#[tokio::test]
+async fn a_plan_gets_a_project_labels_and_a_priority() {
+    let server = program("pages-edit-plan").serve();
+    let mut ids = Vec::new();
+    for name in ["Boats", "Trains"] {
+        let created = server.post("/api/v1/plans", plan(name, &["Offers"])).await;
+        ids.push(text(&created.expect_success(), "planId"));
+    }
+    let browser = Browser::new(&server);
+    let page = format!("/plans/{}?tab=about", ids[0]);
+    let fields = [
+        ("projectKey", "travel"),
+        ("labels", "urgent, web"),
+        ("priority", "8"),
+    ];
+    let to = format!("/plans/{}/edit", ids[0]);
+    let redirect = browser.submit(&page, &to, &fields).await;
+    assert_eq!(
+        redirect.location,
+        format!("/plans/{}?tab=about&done=saved", ids[0])
+    );
+    let response = browser.get(&page).await;
+    for value in [
+        "value=\"travel\"",
+        "value=\"urgent, web\"",
+        "min=\"0\" max=\"9\" value=\"8\"",
+    ] {
+        response.assert_contains(value);
+    }
+    for filter in ["project=travel", "label=web", "state=active&project=travel"] {
+        let list = browser.get(&format!("/plans?{filter}")).await;
+        list.assert_contains(&ids[0]);
+        assert!(!list.html.contains(&ids[1]), "{filter}");
+    }
+    let list = browser.get("/plans?days=7").await;
+    list.assert_contains(&ids[1]);
+    let invalid = [("priority", "10")];
+    let rejected = browser.submit(&page, &to, &invalid).await;
+    rejected.assert_contains("data-code=\"invalid_input\"");
+}
+
 async fn plan_in_review(server: &Server) -> (String, String, Value) {
     let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers", "Write"]))

@@ -105,6 +105,11 @@ pub(crate) const ROUTES: &[(&str, &str, Route)] = &[
     ),
     (
         "POST",
+        "/plans/{plan}/edit",
+        Page("member", &[("priority", "7")]),
+    ),
+    (
+        "POST",
         "/plans/{plan}/steps/{step}/move",
         Page("member", &[("position", "2")]),
     ),

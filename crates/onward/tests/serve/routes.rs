@@ -86,7 +86,7 @@ pub(crate) fn body_and_role(operation: &str) -> (Option<Value>, &'static str) {
             })),
             "agent",
         ),
-        "get_next_step" => (Some(json!({})), "agent"),
+        "get_next_step" | "get_next_project_step" => (Some(json!({})), "agent"),
         "get_research_context" => (Some(json!({ "sessionId": "s" })), "viewer"),
         "modify_plan" => {
             let steps = json!([{ "stepType": "search", "instructions": "more" }]);

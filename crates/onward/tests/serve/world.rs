@@ -69,6 +69,7 @@ impl Ids {
             "researchQuestion": format!("Why {word}?"),
             "steps": steps,
             "idempotencyKey": idempotency_key,
+            "projectKey": idempotency_key,
         });
         let plan = text(&post("/plans", plan).await, "planId");
         let next = format!("/plans/{plan}/next");
@@ -127,7 +128,7 @@ impl Ids {
             "sessionId" => json!(self.session),
             "callId" => json!(self.call),
             "tokenId" => json!(self.token),
-            "idempotencyKey" => json!(self.idempotency_key),
+            "idempotencyKey" | "projectKey" => json!(self.idempotency_key),
             // Numbers inside a session, and the identity of a machine.
             "turn" | "position" | "bootId" | "processId" => return None,
             other => {

@@ -1,5 +1,5 @@
-//! Changes the definition of a pending step: dependencies, type, title, instructions, stall threshold
-//! and gates.
+//! Changes the definition of a pending step: dependencies, type, title, instructions, stall threshold,
+//! gates, labels and priority.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use crate::event::{Change, Event};
 use crate::id::{StepId, StepRef};
 use crate::policy::{MAX_INSTRUCTIONS, MAX_TITLE};
 use crate::refusal::{BadDependency, Refusal};
+use crate::routing::sorted_labels;
 use crate::step::{Step, StepStatus};
 
 pub(super) fn decide(
@@ -43,6 +44,8 @@ pub(super) fn decide(
         gates.review_by = review_by;
     }
     check.gates("", &gates);
+    check.labels("labels", update.labels.as_deref().unwrap_or_default());
+    check.priority("priority", update.priority.unwrap_or_default());
     check.finish()?;
     let step = step?;
     if step.status() != StepStatus::Pending {
@@ -61,6 +64,12 @@ pub(super) fn decide(
     }
     if let Some(threshold) = update.stall_threshold {
         spec.stall_threshold = threshold;
+    }
+    if let Some(labels) = &update.labels {
+        spec.labels = sorted_labels(labels);
+    }
+    if let Some(priority) = update.priority {
+        spec.priority = priority;
     }
     if let Some(depends_on) = &update.depends_on {
         spec.depends_on = dependencies(facts, step, depends_on)?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onward_core::command::{ActionSpec, Modification, StepRef, StepUpdate};
+use onward_core::command::{ActionSpec, Modification, PlanUpdate, StepRef, StepUpdate};
 use onward_core::{StepId, StepStatus, StepType};
 
 use super::Agents;
@@ -71,7 +71,16 @@ impl Agents {
                 }
                 Modification::ReorderSteps { steps }
             }
-            47..53 => self.update_step(plan, step),
+            47..50 => Modification::UpdatePlan {
+                update: PlanUpdate {
+                    project_key: rng.percent(50).then(|| "site".to_owned()),
+                    labels: rng.percent(30).then(|| vec!["urgent".to_owned()]),
+                    priority: rng
+                        .percent(50)
+                        .then(|| 1 + u8::try_from(rng.below(10)).unwrap_or(0)),
+                },
+            },
+            50..53 => self.update_step(plan, step),
             53..57 => Modification::UpdateInstructions {
                 step,
                 instructions: if rng.percent(5) {
@@ -148,6 +157,10 @@ impl Agents {
         }
         if rng.percent(30) {
             update.stall_threshold = Some(rng.percent(50).then(|| Duration::from_secs(600)));
+        }
+        if rng.percent(30) {
+            update.priority = Some(u8::try_from(rng.below(10)).unwrap_or(0));
+            update.labels = Some(vec!["gpu".to_owned()]).filter(|_| rng.percent(20));
         }
         Modification::UpdateStep { step, update }
     }

@@ -68,6 +68,8 @@ fn plan(rng: &mut Rng) -> CreatePlan {
         (15, OnStall::Fail),
         (10, OnStall::Ignore),
     ]);
+    plan.routing.priority = u8::try_from(rng.below(10)).unwrap_or(0);
+    plan.routing.project_key = rng.percent(30).then(|| "site".to_owned());
     plan.output_formatting_notes = rng.percent(20).then(|| "in two columns".to_owned());
     plan.approval = approval(plan.plan);
     if rng.percent(2) {
@@ -114,6 +116,12 @@ pub(super) fn specs(rng: &mut Rng, preceding: u64, count: u64, total: u64) -> Ve
         }
         if rng.percent(15) {
             spec.gates = Some(Arc::new(gates(rng)));
+        }
+        if rng.percent(20) {
+            spec.priority = u8::try_from(rng.below(10)).unwrap_or(0);
+        }
+        if rng.percent(4) {
+            spec.labels = vec!["linux".to_owned(), "gpu".to_owned()];
         }
         if rng.percent(1) {
             spec.instructions = " ".to_owned();

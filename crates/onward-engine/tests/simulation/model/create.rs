@@ -75,6 +75,7 @@ fn build_plan(command: &CreatePlan, ctx: &Context<'_>) -> Result<Plan, Code> {
     let mut plan = Plan::new(command.plan, brief, steps, branches, ctx.now);
     plan.threshold = threshold;
     plan.on_stall = command.on_stall;
+    plan.routing.clone_from(&command.routing);
     plan.last_session = command.session.clone();
     plan.record("plan_modified", Some("created"), None, ctx);
     if let Some(review) = command.approval {

@@ -88,6 +88,19 @@ impl Plan {
                 self.update_step(index, update)?;
                 record(self, "update_step", Some(*step));
             }
+            Modification::UpdatePlan { update } => {
+                if update.priority.is_some_and(|priority| priority > 9) {
+                    return Err(Code::InvalidInput);
+                }
+                if let Some(key) = &update.project_key {
+                    self.routing.project_key = (!key.is_empty()).then(|| key.clone());
+                }
+                if let Some(labels) = &update.labels {
+                    self.routing.labels.clone_from(labels);
+                }
+                self.routing.priority = update.priority.unwrap_or(self.routing.priority);
+                record(self, "update_plan", None);
+            }
             Modification::FailStep { step, reason } => {
                 let index = find(self, step)?;
                 match self.steps[index].status {
@@ -181,6 +194,10 @@ impl Plan {
             spec.instructions.clone_from(instructions);
         }
         spec.stall_threshold = update.stall_threshold.unwrap_or(spec.stall_threshold);
+        spec.priority = update.priority.unwrap_or(spec.priority);
+        if let Some(labels) = &update.labels {
+            spec.labels.clone_from(labels);
+        }
         self.steps[index].spec = spec;
         Ok(())
     }

@@ -12,18 +12,30 @@ use super::step::{ClaimRecord, UNKNOWN_TOKEN};
 use super::{Context, Plan, Step};
 use crate::response::Response;
 
+/// Whether a caller that offers these labels may claim the step.
+fn can_claim(offered: Option<&[String]>, step: &Step) -> bool {
+    let labels = &step.spec.labels;
+    offered.is_none_or(|offered| labels.iter().all(|label| offered.contains(label)))
+}
+
 impl Plan {
-    pub(crate) fn next(&mut self, include_stalled: bool, ctx: &Context<'_>) -> NextStep {
+    /// `labels` are those that the caller offers, if not all.
+    pub(crate) fn next(
+        &mut self,
+        include_stalled: bool,
+        labels: Option<&[String]>,
+        ctx: &Context<'_>,
+    ) -> NextStep {
         match self.status {
             PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => {}
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
                 if self.status == PlanStatus::Stalled {
-                    if !self.has_step_to_assign(include_stalled, ctx) {
+                    if !self.has_step_to_assign(include_stalled, labels, ctx) {
                         return self.no_step_response(ctx.now);
                     }
                     self.resume("next_step", ctx);
                 }
-                if let Some(index) = self.choose_step(include_stalled, ctx) {
+                if let Some(index) = self.choose_step(include_stalled, labels, ctx) {
                     return NextStep::Started(Box::new(self.assigned_step(index)));
                 }
                 self.complete_if_done(ctx);
@@ -32,10 +44,15 @@ impl Plan {
         self.no_step_response(ctx.now)
     }
 
-    fn has_step_to_assign(&self, include_stalled: bool, ctx: &Context<'_>) -> bool {
+    fn has_step_to_assign(
+        &self,
+        include_stalled: bool,
+        labels: Option<&[String]>,
+        ctx: &Context<'_>,
+    ) -> bool {
         let mut steps = self.steps.iter().enumerate();
         steps.any(|(index, step)| match step.status {
-            StepStatus::Pending => !self.is_blocked(step),
+            StepStatus::Pending => !self.is_blocked(step) && can_claim(labels, step),
             StepStatus::InProgress => {
                 step.has_feedback_for(ctx.session)
                     || (include_stalled && self.is_stalled(index, ctx.now))
@@ -45,7 +62,12 @@ impl Plan {
     }
 
     /// Assigns a step and returns its index.
-    fn choose_step(&mut self, include_stalled: bool, ctx: &Context<'_>) -> Option<usize> {
+    fn choose_step(
+        &mut self,
+        include_stalled: bool,
+        labels: Option<&[String]>,
+        ctx: &Context<'_>,
+    ) -> Option<usize> {
         let feedback_pending = |step: &Step| {
             step.status == StepStatus::InProgress && step.has_feedback_for(ctx.session)
         };
@@ -65,8 +87,17 @@ impl Plan {
                 }
             }
         }
-        let ready = |step: &Step| step.status == StepStatus::Pending && !self.is_blocked(step);
-        let index = self.steps.iter().position(ready)?;
+        let mut first: Option<usize> = None;
+        for (index, step) in self.steps.iter().enumerate() {
+            let is_ready = step.status == StepStatus::Pending
+                && !self.is_blocked(step)
+                && can_claim(labels, step);
+            let priority = |index: usize| self.steps[index].spec.priority;
+            if is_ready && first.is_none_or(|first| step.spec.priority > priority(first)) {
+                first = Some(index);
+            }
+        }
+        let index = first?;
         self.claim(index, ctx.actual.and_then(Response::token).cloned(), ctx);
         Some(index)
     }

@@ -7,6 +7,7 @@ use onward_core::branch::Action;
 use onward_core::id::{ArtifactId, BranchId, SessionId};
 use onward_core::plan::{Brief, PendingReview, PlanFailure, PlanState};
 use onward_core::policy::OnStall;
+use onward_core::routing::Routing;
 use onward_core::step::FailReason;
 use onward_core::{Code, Counts, PlanHead, PlanId, PlanStatus, StepId, StepStatus, Timestamp};
 use onward_store::StepLine;
@@ -31,6 +32,7 @@ pub(crate) struct Plan {
     pub(crate) threshold: Option<Duration>,
     pub(crate) on_stall: OnStall,
     pub(crate) last_session: Option<SessionId>,
+    pub(crate) routing: Routing,
     pub(crate) resumed: BTreeSet<String>,
     pub(crate) audit_trail: Vec<AuditEntry>,
     /// Rejected results that are stored as artifacts.
@@ -91,6 +93,7 @@ impl Plan {
             threshold: None,
             on_stall: OnStall::Mark,
             last_session: None,
+            routing: Routing::default(),
             resumed: BTreeSet::new(),
             audit_trail: Vec::new(),
             late_results: Vec::new(),
@@ -342,6 +345,7 @@ impl Plan {
             stall_threshold: self.threshold,
             on_stall: self.on_stall,
             last_session: self.last_session.clone(),
+            routing: self.routing.clone(),
         }
     }
 

@@ -16,6 +16,7 @@ pub(super) fn check(specs: &[StepSpec]) -> Result<(), Code> {
         !spec.instructions.trim().is_empty()
             && spec.max_attempts.is_none_or(|max| (1..=100).contains(&max))
             && spec.stall_threshold.is_none_or(|span| !span.is_zero())
+            && spec.priority <= 9
     };
     if !specs.is_empty() && specs.iter().all(is_valid) {
         Ok(())
@@ -58,6 +59,13 @@ pub(super) fn steps(list: &[StepId], specs: &[StepSpec]) -> Result<Vec<NewStep>,
             max_attempts: spec.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS),
             gates: spec.gates.clone().filter(|gates| !gates.is_empty()),
             supersedes: None,
+            labels: {
+                let mut labels = spec.labels.clone();
+                labels.sort();
+                labels.dedup();
+                labels
+            },
+            priority: spec.priority,
         });
     }
     if is_acyclic(&resolved) {

@@ -120,7 +120,8 @@ impl Plan {
             let mut response = self.review_response(index);
             response.changed_instructions = changed;
             if *claim_next {
-                response.next_step = Some(self.next(false, ctx));
+                let labels = self.steps[index].spec.labels.clone();
+                response.next_step = Some(self.next(false, Some(&labels), ctx));
                 response.plan_status = self.status;
             }
             return Ok(response);
@@ -134,7 +135,8 @@ impl Plan {
         if !*claim_next {
             return Ok(self.stored_response(index));
         }
-        let next = self.next(false, ctx);
+        let labels = self.steps[index].spec.labels.clone();
+        let next = self.next(false, Some(&labels), ctx);
         let index = self.index_of(id).expect("completed step exists");
         let status = self.status;
         let step = &mut self.steps[index];

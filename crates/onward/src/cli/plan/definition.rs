@@ -8,6 +8,7 @@ use std::path::Path;
 use onward_core::Code;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
 use onward_core::policy::OnStall;
+use onward_core::routing::DEFAULT_PRIORITY;
 use onward_engine::RequestOrigin;
 use onward_engine::machine::host_name;
 use serde_json::json;
@@ -212,6 +213,16 @@ fn describe(plan: &CreatePlan, cx: &Context) -> String {
     }
     if plan.approval.is_some() {
         facts.push("requires approval".to_owned());
+    }
+    if let Some(key) = &plan.routing.project_key {
+        facts.push(format!("project {}", format::sanitize_line(key)));
+    }
+    if !plan.routing.labels.is_empty() {
+        let labels = plan.routing.labels.join(", ");
+        facts.push(format!("labels {}", format::sanitize_line(&labels)));
+    }
+    if plan.routing.priority != DEFAULT_PRIORITY {
+        facts.push(format!("priority {}", plan.routing.priority));
     }
     let _ = writeln!(text, "  {}\n", facts.join(", "));
     text.push_str(&steps(&plan.steps, 1).render(cx.output, "  "));

@@ -1,6 +1,8 @@
 //! `onward plan list`: plans with their state, most recent activity first.
 
 use clap::Args;
+use onward_core::policy::UnknownVariant;
+use onward_core::{PlanStatus, Timestamp};
 use onward_engine::list::{PlanPage, PlanQuery};
 
 use crate::cli::database::Database;
@@ -24,6 +26,31 @@ pub(crate) struct List {
     /// Only plans whose name or question contains all these words or word prefixes
     #[arg(long, value_name = "TEXT")]
     query: Option<String>,
+    /// Only plans of this project
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// Only plans with this label
+    #[arg(long, value_name = "LABEL")]
+    label: Option<String>,
+    /// Only plans in this status
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    status: Option<PlanStatus>,
+    /// Only plans of this person
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
+    /// Only plans with an action since this time, such as `2026-07-28T09:00:00Z`
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<Timestamp>,
+}
+
+fn status(text: &str) -> std::result::Result<PlanStatus, String> {
+    text.parse()
+        .map_err(|error: UnknownVariant| error.to_string())
+}
+
+fn time(text: &str) -> std::result::Result<Timestamp, String> {
+    text.parse()
+        .map_err(|_| "must be an RFC 3339 time".to_owned())
 }
 
 pub(super) async fn run(args: &List, cx: &Context) -> Result {
@@ -37,8 +64,12 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
         limit: args.limit,
         after: None,
         finished: args.all,
-        status: None,
+        status: args.status,
         text: args.query.clone(),
+        project_key: args.project.clone(),
+        label: args.label.clone(),
+        owner: args.owner.clone(),
+        since: args.since,
     };
     let page = engine.list_plans(caller, query).await?;
     if cx.output.json {

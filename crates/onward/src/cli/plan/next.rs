@@ -59,7 +59,9 @@ pub(super) async fn run(args: &Next, cx: &Context) -> Result {
     if cx.output.json {
         let json = match &next {
             Peek::Step(step) => NextStep::ready(plan, step),
-            Peek::None(next) => NextStep::new(plan, next).for_caller(Interface::CommandLine, None),
+            Peek::None(next) => {
+                NextStep::new(Some(plan), next).for_caller(Interface::CommandLine, None)
+            }
         };
         cx.output.print_json(&json)?;
         return Ok(Exit::Done);

@@ -17,10 +17,6 @@ use crate::tools::modify_plan;
 /// removes a value, and a `stallThresholdMs` of 0 the limit of the step. Instructions alone can be
 /// changed in any status.
 #[derive(Args)]
-#[command(after_help = "Examples:
-  onward step edit 5fa2/6 --set title=Sources --set dependsOn=[2,4]
-  onward step edit 5fa2/6 --set reviewRequired=true
-")]
 pub(crate) struct Edit {
     /// PLAN/ORDER (such as `5fa2/6`) or a step id
     #[arg(value_name = "STEP")]

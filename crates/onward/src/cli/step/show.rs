@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use clap::Args;
 use onward_core::policy::stall_threshold;
+use onward_core::routing::DEFAULT_PRIORITY;
 use onward_core::step::{ReviewBy, StepResult, StepState};
 use onward_core::{Step, StepStatus};
 use onward_engine::{Sheet, StepLine};
@@ -103,6 +104,12 @@ impl Page<'_> {
         }
         if let Some(by) = spec.gates.as_ref().and_then(|gates| gates.review_by) {
             field("reviewed by", reviewer(by));
+        }
+        if spec.priority != DEFAULT_PRIORITY {
+            field("priority", &spec.priority.to_string());
+        }
+        if !spec.labels.is_empty() {
+            field("labels", &format::sanitize_line(&spec.labels.join(", ")));
         }
         if !self.depends_on.is_empty() {
             let orders: Vec<String> = self.depends_on.iter().map(u32::to_string).collect();

@@ -37,6 +37,7 @@ fn listed(number: u128, name: &str, state: PlanState, stalled: bool) -> Listed {
                 stall_threshold: None,
                 on_stall: OnStall::Mark,
                 last_session: None,
+                routing: onward_core::routing::Routing::default(),
             },
             brief: Brief {
                 name: name.to_owned(),

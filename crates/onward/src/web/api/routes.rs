@@ -6,9 +6,9 @@ use axum::routing::MethodFilter;
 use onward_core::role::Permission;
 
 use super::{
-    abandon_plan, change_call, close_call, create_token, delete_plan, get_output, get_plan_audit,
-    get_session, list_reviews, list_sessions, list_tokens, record_call, recover_session,
-    resume_plan, revoke_token,
+    abandon_plan, change_call, close_call, create_token, delete_plan, get_next_project_step,
+    get_output, get_plan_audit, get_session, list_reviews, list_sessions, list_tokens, record_call,
+    recover_session, resume_plan, revoke_token,
 };
 use crate::tools::{self, Tool};
 use crate::web::body::{DOCUMENT, SMALL};
@@ -81,7 +81,7 @@ impl Route {
 const STEPS: usize = usize::MAX;
 
 /// All routes that map to tools.
-pub(in crate::web) static ROUTES: [Route; 36] = [
+pub(in crate::web) static ROUTES: [Route; 37] = [
     read("/ping", "ping"),
     read("/plans", "list_active_plans"),
     route(Create, "/plans", "create_research_plan", CreatePlan).body(STEPS),
@@ -96,6 +96,12 @@ pub(in crate::web) static ROUTES: [Route; 36] = [
         Read,
     ),
     route(Post, "/plans/{planId}/next", "get_next_step", Work),
+    route(
+        Post,
+        "/projects/{projectKey}/next",
+        "get_next_project_step",
+        Work,
+    ),
     route(Post, "/plans/{planId}/modify", "modify_plan", Work).body(STEPS),
     route(Post, "/plans/{planId}/resume", "resume_plan", Intervene),
     route(Post, "/plans/{planId}/abandon", "abandon_plan", AbandonPlan),
@@ -160,7 +166,7 @@ pub(in crate::web) static ROUTES: [Route; 36] = [
 ];
 
 /// Tools of the HTTP API that are not offered to agents.
-static HTTP_ONLY: [Tool; 15] = [
+static HTTP_ONLY: [Tool; 16] = [
     Tool::from_spec::<abandon_plan::AbandonPlan>(),
     Tool::from_spec::<change_call::ChangeCall>(),
     Tool::from_spec::<close_call::CloseCall>(),
@@ -174,6 +180,7 @@ static HTTP_ONLY: [Tool; 15] = [
     Tool::from_spec::<list_tokens::ListTokens>(),
     Tool::from_spec::<record_call::RecordCall>(),
     Tool::from_spec::<recover_session::RecoverSession>(),
+    Tool::from_spec::<get_next_project_step::GetNextProjectStep>(),
     Tool::from_spec::<resume_plan::ResumePlan>(),
     Tool::from_spec::<revoke_token::RevokeToken>(),
 ];

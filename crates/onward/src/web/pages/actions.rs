@@ -96,6 +96,39 @@ pub(super) async fn edit(Path(path): Path<(String, String)>, post: FormPost) -> 
     modify(path, post, change, "edited").await
 }
 
+/// Changes the project, the labels and the priority of a plan.
+pub(super) async fn edit_plan(Path(id): Path<String>, post: FormPost) -> PageResult {
+    let FormPost { visit, fields } = post;
+    let plan = find_plan(&visit, &id).await?;
+    let text = |name: &str| fields.get(name).unwrap_or_default();
+    let mut values = Map::new();
+    values.insert("projectKey".to_owned(), text("projectKey").into());
+    values.insert("labels".to_owned(), words(text("labels")));
+    if !text("priority").is_empty() {
+        values.insert("priority".to_owned(), number(text("priority")));
+    }
+    let update = modify_plan::plan_update(values).map_err(Error::from)?;
+    let change = by_user(Modification::UpdatePlan { update });
+    let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
+    run_to_completion(async move { engine.modify_plan(&caller, plan, change).await }).await?;
+    Ok(redirect(&format!("/plans/{plan}?tab=about&done=saved")))
+}
+
+/// A list of words, separated by commas.
+fn words(text: &str) -> Value {
+    let words = text.split(',').map(str::trim);
+    words
+        .filter(|word| !word.is_empty())
+        .map(Value::from)
+        .collect()
+}
+
+/// The schema of the tool rejects a text that is not a number.
+fn number(text: &str) -> Value {
+    text.parse::<u64>()
+        .map_or_else(|_| text.into(), Value::from)
+}
+
 /// A number without a fraction. The schema of the tool rejects what is not in range.
 fn whole(number: f64) -> Value {
     format!("{number:.0}")
@@ -107,10 +140,6 @@ fn whole(number: f64) -> Value {
 /// sent as texts, which the schema of the tool rejects.
 fn edited(fields: &Fields) -> Map<String, Value> {
     let text = |name: &str| fields.get(name).unwrap_or_default().trim();
-    let number = |text: &str| {
-        text.parse::<u64>()
-            .map_or_else(|_| text.into(), Value::from)
-    };
     let lines = |name: &str| -> Value {
         let lines = text(name).lines().map(str::trim);
         lines
@@ -140,6 +169,10 @@ fn edited(fields: &Fields) -> Map<String, Value> {
     set("stallThresholdMs", minutes);
     set("acceptanceCriteria", lines("acceptanceCriteria"));
     set("resultSchema", schema);
+    set("labels", words(text("labels")));
+    if !text("priority").is_empty() {
+        set("priority", number(text("priority")));
+    }
     let reviewer = text("reviewBy");
     set("reviewRequired", (!reviewer.is_empty()).into());
     if !reviewer.is_empty() {

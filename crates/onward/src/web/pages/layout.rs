@@ -140,6 +140,7 @@ pub(super) fn denial(caller: &Caller, permission: Permission) -> Option<String> 
 pub(super) fn flash(outcome: &str) -> Option<&'static str> {
     Some(match outcome {
         "edited" => "The step was saved.",
+        "saved" => "The plan was saved.",
         "added" => "The step was added.",
         "created" => "The plan was created. Copy the prompt and send it to an agent.",
         "moved" => "The step was moved.",

@@ -94,6 +94,9 @@ struct About {
     /// Id and first step of the plan of which this one is a fork.
     forked_from: Option<(String, u32)>,
     forks: Vec<String>,
+    project: String,
+    labels: String,
+    priority: u8,
 }
 
 /// A rating or a comment on the plan.
@@ -227,6 +230,9 @@ impl About {
         Ok(Self {
             rationale: text(&brief.design_rationale),
             formatting: text(&brief.output_formatting_notes),
+            project: one_line(head.routing.project_key.as_deref().unwrap_or_default(), 200),
+            labels: one_line(&head.routing.labels.join(", "), 2_000),
+            priority: head.routing.priority,
             on_stall: head.on_stall.as_str(),
             threshold: format::duration(onward_core::policy::stall_threshold(
                 None,

@@ -1,4 +1,4 @@
-//! `/plans`: all plans, with filters by state, owner, agent, directory and words
+//! `/plans`: all plans, with filters by state, owner, agent, directory, project, label, activity and words
 //! (`plans/selection.rs`), sorting, pagination, and actions on selected plans. Without plans: how
 //! to connect an agent.
 
@@ -99,7 +99,9 @@ pub(super) async fn show(visit: Visit) -> PageResult {
     } else {
         sorted_rows(&visit, &selection, now).await?
     };
-    let owners = open.iter().map(|(plan, _)| &plan.owner);
+    let owners = open
+        .iter()
+        .map(|(plan, _)| (&plan.owner, &plan.head.routing));
     let filters = filters(&selection, &open, &counts);
     let of_state = |filter: &&Filter| {
         let is_word = filter.count.is_some();
@@ -136,7 +138,9 @@ fn open_rows(
 ) -> Page {
     let is_wanted = |(plan, attention): &&(OpenPlan, Attention)| {
         let word = selection.word();
-        word.is_none_or(|word| attention.word == word) && selection.matches(&plan.owner)
+        let routing = &plan.head.routing;
+        word.is_none_or(|word| attention.word == word)
+            && selection.matches(&plan.owner, routing, plan.acted_at, now)
     };
     let mut found: Vec<&(OpenPlan, Attention)> = open.iter().filter(is_wanted).collect();
     match selection.order() {
@@ -183,12 +187,15 @@ fn plan_query(selection: &Selection, limit: u32, after: Option<PlanCursor>) -> P
             Some(_) | None => None,
         },
         text: selection.text().map(str::to_owned),
+        project_key: Some(selection.project.clone()).filter(|key| !key.is_empty()),
+        ..PlanQuery::default()
     }
 }
 
-fn is_listed(selection: &Selection, listed: &Listed) -> bool {
-    let word = selection.word();
-    word.is_none_or(|word| listed.attention.word == word) && selection.matches(&listed.sheet.owner)
+fn is_listed(selection: &Selection, listed: &Listed, now: Timestamp) -> bool {
+    let (word, sheet) = (selection.word(), &listed.sheet);
+    word.is_none_or(|word| listed.attention.word == word)
+        && selection.matches(&sheet.owner, &sheet.head.routing, sheet.acted_at, now)
 }
 
 /// Plans of all states, or ended ones, most recent activity first.
@@ -214,7 +221,7 @@ async fn listed_rows(
                     is_partial: false,
                 });
             }
-            if is_listed(selection, listed) {
+            if is_listed(selection, listed, now) {
                 rows.push(listed_row(listed, now));
             }
         }
@@ -243,7 +250,7 @@ async fn sorted_rows(
         let page = visit.site.engine.list_plans(&visit.caller, query).await?;
         read += page.plans.len();
         let plans = page.plans.into_iter();
-        found.extend(plans.filter(|listed| is_listed(selection, listed)));
+        found.extend(plans.filter(|listed| is_listed(selection, listed, now)));
         after = page.next;
         if after.is_none() || read >= MAX_SORTED {
             break;

@@ -82,7 +82,9 @@ fn step(plan: u128, order: u128) -> Statement {
         None::<&str>,
         0i64,
         0i64,
-        None::<uuid::Uuid>
+        None::<uuid::Uuid>,
+        "",
+        5i64
     ]);
     Statement::new(Query::StepInsert, row)
 }

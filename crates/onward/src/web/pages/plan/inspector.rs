@@ -37,6 +37,8 @@ pub(in crate::web::pages) struct Inspector {
     pub(in crate::web::pages) silent_since: Option<(Clock, Age)>,
     pub(in crate::web::pages) attempt: u32,
     pub(in crate::web::pages) max_attempts: u32,
+    pub(in crate::web::pages) priority: u8,
+    pub(in crate::web::pages) labels: String,
     pub(in crate::web::pages) holder: Option<String>,
     /// The holding session, and whether it has a page.
     pub(in crate::web::pages) session: Option<(String, bool)>,
@@ -88,6 +90,8 @@ pub(in crate::web::pages) struct EditFields {
     pub(in crate::web::pages) criteria: String,
     pub(in crate::web::pages) schema: String,
     pub(in crate::web::pages) reviewers: [(&'static str, &'static str, bool); 3],
+    pub(in crate::web::pages) labels: String,
+    pub(in crate::web::pages) priority: u8,
 }
 
 impl EditFields {
@@ -114,6 +118,8 @@ impl EditFields {
                     reviewer(ReviewBy::OtherSession),
                 ),
             ],
+            labels: spec.labels.join(", "),
+            priority: spec.priority,
         }
     }
 }
@@ -211,6 +217,8 @@ impl Inspector {
             silent_since: is_stuck.then(|| (Clock::new(last, now), Age::new(last, now))),
             attempt: step.attempt(),
             max_attempts: spec.max_attempts,
+            priority: spec.priority,
+            labels: one_line(&spec.labels.join(", "), 1_000),
             holder: is_open.then(|| holder.unwrap_or_else(owner)),
             session: session.map(|id| (one_line(id.as_str(), 100), known.is_some())),
             started: work.map(|work| RelativeTime::new(work.started_at, now)),

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use onward_core::Timestamp;
 use onward_core::attention::Word;
+use onward_core::routing::Routing;
 use onward_engine::Owner;
 
 use crate::web::pages::Fields;
@@ -49,6 +51,10 @@ pub(super) struct Selection {
     pub(super) who: String,
     pub(super) agent: String,
     pub(super) directory: String,
+    pub(super) project: String,
+    pub(super) label: String,
+    /// The last activity, in days.
+    pub(super) days: String,
     pub(super) query: String,
     pub(super) sort: String,
 }
@@ -88,6 +94,9 @@ impl Selection {
             who: text("who"),
             agent: text("agent"),
             directory: text("directory"),
+            project: text("project"),
+            label: text("label"),
+            days: text("days"),
             query: text("q"),
             sort: text("sort"),
         }
@@ -126,10 +135,28 @@ impl Selection {
         })
     }
 
-    pub(super) fn matches(&self, owner: &Owner) -> bool {
+    /// The time since which a plan must have been active.
+    fn since(&self, now: Timestamp) -> Option<Timestamp> {
+        let days: i64 = self.days.parse().ok()?;
+        let millis = days.checked_mul(24 * 60 * 60 * 1_000)?;
+        Some(Timestamp::from_millis(now.as_millis().checked_sub(millis)?))
+    }
+
+    pub(super) fn matches(
+        &self,
+        owner: &Owner,
+        routing: &Routing,
+        acted_at: Timestamp,
+        now: Timestamp,
+    ) -> bool {
         let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
         let origin = &owner.origin;
-        is(&self.who, &owner.person)
+        is(
+            &self.project,
+            routing.project_key.as_deref().unwrap_or_default(),
+        ) && (self.label.is_empty() || routing.labels.contains(&self.label))
+            && self.since(now).is_none_or(|since| acted_at >= since)
+            && is(&self.who, &owner.person)
             && is(
                 &self.agent,
                 client_name(origin.client.as_deref().unwrap_or_default()),
@@ -147,6 +174,9 @@ impl Selection {
             ("who", &self.who),
             ("agent", &self.agent),
             ("directory", &self.directory),
+            ("project", &self.project),
+            ("label", &self.label),
+            ("days", &self.days),
             ("q", &self.query),
             ("sort", &self.sort),
         ];
@@ -170,12 +200,21 @@ impl Selection {
         }
     }
 
-    /// The menus for the owners of the open plans.
-    pub(super) fn menus<'o>(&self, owners: impl Iterator<Item = &'o Owner>) -> Vec<Menu> {
-        let mut counts: [BTreeMap<&str, usize>; 3] = Default::default();
-        let [people, agents, directories] = &mut counts;
-        for owner in owners {
+    /// The menus for the owners, projects and labels of the open plans.
+    pub(super) fn menus<'o>(
+        &self,
+        plans: impl Iterator<Item = (&'o Owner, &'o Routing)>,
+    ) -> Vec<Menu> {
+        let mut counts: [BTreeMap<&str, usize>; 5] = Default::default();
+        let [people, agents, directories, projects, labels] = &mut counts;
+        for (owner, routing) in plans {
             let origin = &owner.origin;
+            if let Some(project) = &routing.project_key {
+                *projects.entry(project.as_str()).or_default() += 1;
+            }
+            for label in &routing.labels {
+                *labels.entry(label.as_str()).or_default() += 1;
+            }
             *people.entry(owner.person.as_str()).or_default() += 1;
             if let Some(client) = &origin.client {
                 *agents.entry(client_name(client)).or_default() += 1;
@@ -184,7 +223,7 @@ impl Selection {
                 *directories.entry(directory.as_str()).or_default() += 1;
             }
         }
-        let [people, agents, directories] = counts;
+        let [people, agents, directories, projects, labels] = counts;
         let person = |name: &str| one_line(name, 40);
         let mut menus = vec![
             self.menu(("who", "Owner"), &self.who, people, person),
@@ -195,8 +234,11 @@ impl Selection {
                 directories,
                 directory,
             ),
+            self.menu(("project", "Project"), &self.project, projects, person),
+            self.menu(("label", "Label"), &self.label, labels, person),
         ];
         menus.retain(|menu| menu.options.len() > 1);
+        menus.push(self.time_menu());
         menus.push(self.order_menu());
         menus
     }
@@ -234,6 +276,32 @@ impl Selection {
                 .chain(known)
                 .take(MAX_OPTIONS)
                 .collect(),
+        }
+    }
+
+    fn time_menu(&self) -> Menu {
+        let options = [
+            ("", "any time"),
+            ("1", "last 24 hours"),
+            ("7", "last 7 days"),
+            ("30", "last 30 days"),
+        ];
+        let label = options.iter().find(|(days, _)| *days == self.days);
+        let option = |(days, label): (&str, &str)| MenuOption {
+            label: label.to_owned(),
+            link: self.link("days", days),
+            count: None,
+            selected: days == self.days,
+        };
+        Menu {
+            id: "days",
+            name: "Active",
+            selected: match label {
+                Some((_, label)) => (*label).to_owned(),
+                None => format!("last {} days", one_line(&self.days, 10)),
+            },
+            is_set: !self.days.is_empty(),
+            options: options.map(option).into(),
         }
     }
 
@@ -288,10 +356,39 @@ mod tests {
             directory: "/src/infra".to_owned(),
             ..Selection::default()
         };
-        assert!(selection.matches(&ana));
-        assert!(!selection.matches(&owner("ana", "codex 1.0", "/src/infra")));
-        assert!(!selection.matches(&owner("ana", "claude-code 2.1.0", "/src/web")));
+        let at = Timestamp::from_millis(0);
+        let matches = |owner: &Owner| selection.matches(owner, &Routing::default(), at, at);
+        assert!(matches(&ana));
+        assert!(!matches(&owner("ana", "codex 1.0", "/src/infra")));
+        assert!(!matches(&owner("ana", "claude-code 2.1.0", "/src/web")));
         assert_eq!(client_name("my agent"), "my agent");
+    }
+
+    #[test]
+    fn filters_match_the_project_a_label_and_the_last_activity() {
+        let ana = owner("ana", "codex 1.0", "/a");
+        let routing = Routing {
+            project_key: Some("site".to_owned()),
+            labels: vec!["urgent".to_owned()],
+            ..Routing::default()
+        };
+        let day = |days: i64| Timestamp::from_millis(days * 24 * 60 * 60 * 1_000);
+        for (project, label, days, expected) in [
+            ("site", "urgent", "7", true),
+            ("site", "", "", true),
+            ("other", "", "", false),
+            ("", "other", "", false),
+            ("", "", "1", false),
+        ] {
+            let selection = Selection {
+                project: project.to_owned(),
+                label: label.to_owned(),
+                days: days.to_owned(),
+                ..Selection::default()
+            };
+            let matches = selection.matches(&ana, &routing, day(15), day(20));
+            assert_eq!(matches, expected, "{project} {label} {days}");
+        }
     }
 
     #[test]
@@ -319,9 +416,10 @@ mod tests {
             who: "ben".to_owned(),
             ..Selection::default()
         };
-        let menus = selection.menus(owners.iter());
+        let routing = Routing::default();
+        let menus = selection.menus(owners.iter().map(|owner| (owner, &routing)));
         let names: Vec<_> = menus.iter().map(|menu| menu.name).collect();
-        assert_eq!(names, ["Owner", "Agent", "Directory", "Sort"]);
+        assert_eq!(names, ["Owner", "Agent", "Directory", "Active", "Sort"]);
         let people: Vec<_> = menus[0]
             .options
             .iter()
