@@ -2,6 +2,7 @@
 //! the next step and its token: it is rebuilt by replaying the audit trail up to the first
 //! submission.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use onward_core::branch::{BranchVerdict, Effect};
@@ -305,25 +306,30 @@ pub(crate) async fn replay_commit(
         let Some(end) = page.last() else { break };
         behind = end.seq;
         page.retain(|entry| entry.seq <= last);
-        page.iter_mut().for_each(remove_result);
         entries.append(&mut page);
+        remove_results(&mut entries);
     }
     Ok((at, replay(&entries)?))
 }
 
-/// Removes the result of an entry: a response does not contain results of earlier steps, and all of
-/// them together can be larger than memory.
-fn remove_result(entry: &mut Entry) {
-    if let Event::StepCompleted { result, .. }
-    | Event::UserReviewed {
-        action: ReviewAction::Requested {
-            result: Some(result),
-            ..
-        },
-        ..
-    } = &mut entry.event
-    {
-        *result = Arc::new(StepResult::from_summary(""));
+/// Removes the results of completed steps and decided reviews: a response does not contain them, and
+/// all of them together can be larger than memory.
+fn remove_results(entries: &mut [Entry]) {
+    let mut decided = HashSet::new();
+    for entry in entries.iter_mut().rev() {
+        if let Event::StepCompleted { result, .. } = &mut entry.event {
+            *result = Arc::new(StepResult::from_summary(""));
+        } else if let Event::UserReviewed { review, action, .. } = &mut entry.event {
+            match action {
+                ReviewAction::Decided { .. } => drop(decided.insert(*review)),
+                ReviewAction::Requested { result, .. } if decided.contains(review) => {
+                    *result = result
+                        .as_ref()
+                        .map(|_| Arc::new(StepResult::from_summary("")));
+                }
+                ReviewAction::Requested { .. } => {}
+            }
+        }
     }
 }
 
