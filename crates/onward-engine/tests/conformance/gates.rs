@@ -254,7 +254,30 @@ async fn a_creation_with_other_gates_has_another_digest(harness: &Harness) {
     }
 }
 
+/// The response is rebuilt from the audit trail, after the review was decided.
+async fn a_repeated_submission_returns_the_result_under_review(harness: &Harness) {
+    let plan = gated(harness, all_gates(ReviewBy::Person)).await;
+    let first = claim_in(harness, plan, "one").await;
+    let second = claim_in(harness, plan, "two").await;
+    harness.submit(complete_submission(&first)).await.unwrap();
+    let last = Submission {
+        claim_next: true,
+        ..submission_for(&second, "Written up.")
+    };
+    let response = harness.submit(last.clone()).await.unwrap();
+    let Some(NextStep::AwaitingReview { review, .. }) = &response.next_step else {
+        panic!("{response:?}");
+    };
+    let summary = review.result.as_ref().map(|result| result.summary.as_str());
+    assert_eq!(summary, Some("Four moons."));
+    let approve = ReviewDecision::new(first.step, Decision::Approve, None);
+    let approved = harness.engine.decide_review(&harness.me, approve).await;
+    assert_eq!(approved.unwrap().step_status, StepStatus::Completed);
+    assert_eq!(harness.submit(last).await.unwrap(), response);
+}
+
 on_both_databases![
+    a_repeated_submission_returns_the_result_under_review,
     a_rejected_submission_keeps_the_work_and_the_corrected_one_is_accepted,
     evidence_is_in_the_context_of_later_steps,
     a_result_that_requires_a_review_waits_for_a_person,
