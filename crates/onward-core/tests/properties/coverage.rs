@@ -16,7 +16,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::walk::{Walk, walks};
 
-const WALKS: usize = 450;
+const WALKS: usize = 400;
 
 /// Every event that a decision can emit, with its minimum count.
 const EVENTS: [(&str, usize); 61] = [

@@ -40,7 +40,7 @@ pub(crate) fn create(ids: &mut IdSource, rng: &mut Rng<'_>) -> CreatePlan {
             .flatten(),
         on_stall: rng.pick(&OnStall::ALL).copied().unwrap_or_default(),
         session: session(rng),
-        approval: rng.one_in(6).then(|| ids.review()),
+        approval: rng.one_in(4).then(|| ids.review()),
         ..CreatePlan::new(PlanId::from_u128(0), "test plan", "test question", steps)
     }
 }
