@@ -164,6 +164,19 @@ async fn a_branch_that_added_steps_is_not_repeated(harness: &Harness) {
     assert_eq!(harness.step_ids(plan.id).await.len(), 4);
 }
 
+async fn a_branch_keeps_the_ids_of_the_steps_that_it_added(harness: &Harness) {
+    let added = ActionSpec::AddSteps(vec![harness.step("added")]);
+    let branches = vec![harness.branch(1, "true", added)];
+    let plan = harness.plan_with_branches(2, branches).await;
+    harness.complete_steps(plan.id, 2).await;
+    let ids = harness.step_ids(plan.id).await;
+    let added = ids.into_iter().find(|id| !plan.steps.contains(id));
+    let added = added.expect("the branch added a step");
+    harness.modify(plan.id, redo(added, false)).await.unwrap();
+    let checked = harness.engine.verify(&harness.me).await.unwrap();
+    assert_eq!(checked.inconsistencies, []);
+}
+
 async fn contexts_contain_only_the_latest_result(harness: &Harness) {
     let (plan, steps) = chain(harness, 2).await;
     let first = harness.claim(plan).await;
@@ -368,6 +381,7 @@ on_both_databases!(
     cascade_redoes_the_completed_dependents,
     branches_move_to_the_successor,
     a_branch_that_added_steps_is_not_repeated,
+    a_branch_keeps_the_ids_of_the_steps_that_it_added,
     contexts_contain_only_the_latest_result,
     rejects_invalid_requests_without_changes,
     an_exported_plan_keeps_its_superseded_steps,

@@ -33,8 +33,12 @@ UPDATE branches SET after_step = $3 WHERE tenant_id = $1 AND branch_id = $2;
 
 -- name: branches_follow
 -- Branches that refer to a superseded step refer to its successor. `$3` and `$4` are the ids of the
--- two as text.
-UPDATE branches SET params = replace(params, $3, $4)
+-- two as text. A reference is the target of a jump or an element of a list of dependencies. The id of
+-- a step that the branch adds is none: it is not in a list.
+UPDATE branches SET params = replace(replace(replace(params,
+    '"targetStepId":"' || CAST($3 AS text) || '"', '"targetStepId":"' || CAST($4 AS text) || '"'),
+    '["' || CAST($3 AS text) || '"', '["' || CAST($4 AS text) || '"'),
+    ',"' || CAST($3 AS text) || '"', ',"' || CAST($4 AS text) || '"')
 WHERE tenant_id = $1 AND plan_id = $2 AND params LIKE '%' || CAST($3 AS text) || '%'
     AND after_step NOT IN (SELECT step_id FROM steps
         WHERE tenant_id = $1 AND plan_id = $2 AND superseded_by IS NOT NULL);
