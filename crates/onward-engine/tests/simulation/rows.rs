@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use onward_core::Timestamp;
+use onward_core::event::ReviewAction;
 use onward_core::step::StepState;
 use onward_core::{Code, Event};
 use onward_engine::Engine;
@@ -103,6 +104,7 @@ pub(crate) fn check(plan: &mut Plan, stored: &FullPlan) -> Result<(), String> {
         return mismatch("sessions that resumed it", &rows, &resumed);
     }
     check_audit_trail(plan, stored)?;
+    check_decisions(plan, stored)?;
     check_artifacts(plan, stored)
 }
 
@@ -197,6 +199,36 @@ fn check_audit_trail(plan: &Plan, stored: &FullPlan) -> Result<(), String> {
         &audit_trail[from..],
         &plan.audit_trail[from..]
     ))
+}
+
+/// Compares the feedback of the last decision on each step: two decisions that failed may differ in
+/// nothing else, and only the stored one can be repeated.
+fn check_decisions(plan: &Plan, stored: &FullPlan) -> Result<(), String> {
+    for step in &plan.steps {
+        let Some((_, expected, _)) = &step.decided else {
+            continue;
+        };
+        let decided = stored
+            .events
+            .iter()
+            .rev()
+            .find_map(|entry| match &entry.event {
+                Event::UserReviewed {
+                    step: reviewed,
+                    action: ReviewAction::Decided { feedback, .. },
+                    ..
+                } if *reviewed == step.id() => Some(feedback),
+                _ => None,
+            });
+        if decided != Some(expected) {
+            return Err(format!(
+                "plan {}, step {}: feedback\n  rows: {decided:?}\n  model: {expected:?}",
+                plan.id,
+                step.id()
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Every rejected result is stored as an artifact, and its audit entry names the artifact.

@@ -18,7 +18,7 @@ use crate::response::Response;
 use crate::rows::Rows;
 
 /// Number of recent requests in a failure message.
-const LOG_ENTRIES: usize = 30;
+const LOG_ENTRIES: usize = 120;
 
 /// Maximum length of each.
 const MAX_ENTRY_CHARS: usize = 1_500;

@@ -13,7 +13,7 @@ use super::{Context, Plan, Step};
 use crate::response::Response;
 
 /// Whether a caller that offers these labels may claim the step.
-fn can_claim(offered: Option<&[String]>, step: &Step) -> bool {
+pub(super) fn can_claim(offered: Option<&[String]>, step: &Step) -> bool {
     let labels = &step.spec.labels;
     offered.is_none_or(|offered| labels.iter().all(|label| offered.contains(label)))
 }

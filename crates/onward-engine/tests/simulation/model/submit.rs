@@ -10,6 +10,7 @@ use onward_core::{Code, Json, PlanStatus, StepStatus};
 use onward_engine::next_step::NextStep;
 use onward_engine::submit::{Submission, SubmitResponse};
 
+use super::next::can_claim;
 use super::step::UNKNOWN_TOKEN;
 use super::{Context, Plan, Step};
 use crate::conditions::{self, ConditionInput};
@@ -263,7 +264,14 @@ impl Plan {
             changed_instructions: None,
             next_step: None,
         };
-        let is_ready = |step: &Step| step.status == StepStatus::Pending && !self.is_blocked(step);
+        // The caller offers the labels of the step that it completed.
+        let labels = self
+            .index_of(id)
+            .map(|index| &*self.steps[index].spec.labels);
+        let is_ready = |step: &Step| {
+            let is_open = step.status == StepStatus::Pending && !self.is_blocked(step);
+            is_open && can_claim(labels, step)
+        };
         let assigns = self.status == PlanStatus::Executing && self.steps.iter().any(is_ready);
         let next = (!assigns).then(|| self.no_step_response(ctx.now));
         let index = self.index_of(id).expect("completed step exists");
