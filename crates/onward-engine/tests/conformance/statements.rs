@@ -98,6 +98,19 @@ fn a_statement_for_one_backend_has_a_comment_with_the_reason() {
     }
 }
 
+/// SQLite builds a table for a list of three values whenever it checks a constraint or the
+/// condition of an index, which is most of the time of a small write.
+#[test]
+fn constraints_and_indexes_of_sqlite_contain_no_list() {
+    for schema in read_files(&store_crate().join("migrations/sqlite"), "sql") {
+        for (place, _) in schema.match_indices(" IN (") {
+            let list = &schema[place..];
+            let list = &list[..=list.find(')').expect("end of the list")];
+            assert!(list.matches(',').count() < 2, "{list}");
+        }
+    }
+}
+
 /// Statements of frequent calls and lists, with parameters.
 const HOT: [(&str, &str); 46] = [
     ("plan_facts", "'t', {id}"),

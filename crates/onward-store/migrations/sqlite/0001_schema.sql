@@ -5,8 +5,8 @@
 --
 -- Instants and durations are whole milliseconds; ids are 16 bytes; JSON is text, as written. The
 -- CHECKs repeat the rules of the states: a row that matches no valid state cannot be written. They
--- use `a OR b OR c` where PostgreSQL uses `IN`, because SQLite builds a table for a list of three
--- each time.
+-- and the conditions of indexes use `a OR b OR c` where PostgreSQL uses `IN`, because SQLite builds
+-- a table for a list of three with every write.
 
 CREATE TABLE tenants (
     tenant_id text NOT NULL PRIMARY KEY,
@@ -114,7 +114,7 @@ CREATE TABLE steps (
     -- 1 if events of the holder's session are recorded as activity.
     monitored integer NOT NULL DEFAULT 0 CHECK (monitored IN (0, 1)),
     stall_marked_at integer,
-    undelivered integer NOT NULL CHECK (undelivered IN (0, 1, 2)),
+    undelivered integer NOT NULL CHECK (undelivered >= 0 AND undelivered <= 2),
     -- The artifact with the holder's last invalid result.
     kept_artifact_id blob,
     review text,
@@ -190,10 +190,12 @@ CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
 -- Rows that match no state, which the other indexes do not contain. Normally empty: SQLite accepts
 -- any type in a column, and a connection can disable the constraints.
 CREATE INDEX steps_corrupt ON steps (tenant_id, plan_id, step_order)
-    WHERE (status NOT IN ('pending', 'in_progress', 'awaiting_input', 'completed', 'skipped', 'failed')
+    WHERE ((status <> 'pending' AND status <> 'in_progress' AND status <> 'awaiting_input'
+        AND status <> 'completed' AND status <> 'skipped' AND status <> 'failed')
         OR (status = 'pending' AND (claim_token IS NOT NULL OR stalls_at IS NOT NULL
             OR typeof(open_dependencies) <> 'integer'))
-        OR (status IN ('completed', 'skipped', 'failed')) <> (ended_at IS NOT NULL));
+        OR (status = 'completed' OR status = 'skipped' OR status = 'failed')
+            <> (ended_at IS NOT NULL));
 CREATE INDEX steps_reviewed ON steps (tenant_id, updated_at)
     WHERE status = 'awaiting_input';
 -- Steps that a session holds, for each report of its activity.
@@ -218,7 +220,8 @@ CREATE TABLE branches (
     after_step blob NOT NULL,
     ordinal integer NOT NULL,
     condition text NOT NULL,
-    action text NOT NULL CHECK (action IN ('continue', 'skip_to', 'add_steps', 'fail')),
+    action text NOT NULL CHECK (action = 'continue' OR action = 'skip_to'
+        OR action = 'add_steps' OR action = 'fail'),
     params text NOT NULL,
     PRIMARY KEY (tenant_id, branch_id)
 ) WITHOUT ROWID;
@@ -338,7 +341,8 @@ CREATE TABLE tokens (
     token_id blob NOT NULL,
     prefix text NOT NULL,
     name text NOT NULL,
-    role text NOT NULL CHECK (role IN ('owner', 'admin', 'member', 'agent', 'viewer')),
+    role text NOT NULL CHECK (role = 'owner' OR role = 'admin' OR role = 'member'
+        OR role = 'agent' OR role = 'viewer'),
     created_at integer NOT NULL,
     expires_at integer,
     last_used_at integer,
@@ -378,7 +382,8 @@ CREATE TABLE skill_executions (
     tenant_id text NOT NULL,
     execution_id blob NOT NULL,
     skill_name text NOT NULL,
-    status text NOT NULL CHECK (status IN ('started', 'executing', 'completed', 'failed')),
+    status text NOT NULL CHECK (status = 'started' OR status = 'executing'
+        OR status = 'completed' OR status = 'failed'),
     session text,
     plan_id blob,
     metadata text NOT NULL,
@@ -429,7 +434,7 @@ CREATE TABLE tasks (
     version integer NOT NULL CHECK (version >= 1),
     created_at integer NOT NULL,
     updated_at integer NOT NULL,
-    outcome text CHECK (outcome IN ('completed', 'failed', 'cancelled')),
+    outcome text CHECK (outcome = 'completed' OR outcome = 'failed' OR outcome = 'cancelled'),
     result text,
     PRIMARY KEY (tenant_id, task_id),
     CHECK ((outcome IS NULL) = (state IS NOT NULL)),
@@ -496,11 +501,13 @@ CREATE TABLE turns (
     began_at integer NOT NULL,
     progressed_at integer,
     ended_at integer,
-    why_ended text CHECK (why_ended IN ('answered', 'next_prompt', 'stopped', 'session_ended')),
+    why_ended text CHECK (why_ended = 'answered' OR why_ended = 'next_prompt'
+        OR why_ended = 'stopped' OR why_ended = 'session_ended'),
     steps integer NOT NULL CHECK (steps >= 0),
     idle_steps integer NOT NULL CHECK (idle_steps >= 0),
     threshold integer NOT NULL CHECK (threshold >= 1),
-    verdict text CHECK (verdict IN ('progress', 'idle', 'stalled', 'unjudged')),
+    verdict text CHECK (verdict = 'progress' OR verdict = 'idle' OR verdict = 'stalled'
+        OR verdict = 'unjudged'),
     held text CHECK (held IN ('stalled', 'max_steps')),
     nudged integer NOT NULL CHECK (nudged IN (0, 1)),
     refusals integer NOT NULL CHECK (refusals >= 0),
@@ -520,7 +527,8 @@ CREATE TABLE turn_steps (
     turn integer NOT NULL,
     step integer NOT NULL CHECK (step >= 1),
     at integer NOT NULL,
-    verdict text NOT NULL CHECK (verdict IN ('progress', 'idle', 'stalled', 'unjudged')),
+    verdict text NOT NULL CHECK (verdict = 'progress' OR verdict = 'idle'
+        OR verdict = 'stalled' OR verdict = 'unjudged'),
     why text,
     idle_steps integer NOT NULL CHECK (idle_steps >= 0),
     calls text NOT NULL,
@@ -559,8 +567,9 @@ CREATE TABLE session_calls (
     tool text NOT NULL,
     input_digest text NOT NULL,
     input text NOT NULL,
-    status text NOT NULL CHECK (status IN ('requested', 'awaiting_approval', 'running', 'completed',
-        'failed', 'denied', 'cancelled', 'interrupted')),
+    status text NOT NULL CHECK (status = 'requested' OR status = 'awaiting_approval'
+        OR status = 'running' OR status = 'completed' OR status = 'failed'
+        OR status = 'denied' OR status = 'cancelled' OR status = 'interrupted'),
     timeout_ms integer CHECK (timeout_ms > 0),
     untimed integer NOT NULL CHECK (untimed IN (0, 1)),
     yields integer NOT NULL CHECK (yields IN (0, 1)),
@@ -576,7 +585,7 @@ CREATE TABLE session_calls (
     last_progress_at integer,
     stale_at integer,
     ended_at integer,
-    cause text CHECK (cause IN ('not_started', 'outcome_unknown', 'timed_out')),
+    cause text CHECK (cause = 'not_started' OR cause = 'outcome_unknown' OR cause = 'timed_out'),
     interrupted_at integer,
     to_model text,
     to_operator text,
@@ -591,16 +600,17 @@ CREATE TABLE session_calls (
     CHECK (status <> 'running' OR started_at IS NOT NULL),
     CHECK (last_progress_at IS NULL OR started_at IS NOT NULL),
     CHECK (stale_at IS NULL OR status = 'running'),
-    CHECK ((ended_at IS NULL) = (status NOT IN ('completed', 'failed', 'denied', 'cancelled'))),
+    CHECK ((ended_at IS NULL) = (status <> 'completed' AND status <> 'failed'
+        AND status <> 'denied' AND status <> 'cancelled')),
     CHECK ((cause IS NULL) = (interrupted_at IS NULL)),
     CHECK ((cause IS NULL) = (to_model IS NULL)),
     CHECK ((cause IS NULL) = (to_operator IS NULL)),
     CHECK (status <> 'interrupted' OR cause IS NOT NULL),
-    CHECK (cause IS NULL OR status IN ('interrupted', 'completed', 'failed')),
+    CHECK (cause IS NULL OR status = 'interrupted' OR status = 'completed' OR status = 'failed'),
     CHECK (result IS NULL OR status IN ('completed', 'failed'))
 );
 CREATE INDEX session_calls_open ON session_calls (tenant_id, session_id)
-    WHERE status IN ('requested', 'awaiting_approval', 'running');
+    WHERE status = 'requested' OR status = 'awaiting_approval' OR status = 'running';
 CREATE INDEX session_calls_interrupted ON session_calls (tenant_id, session_id)
     WHERE status = 'interrupted';
 CREATE INDEX session_calls_by_id ON session_calls (tenant_id, session_id, agent_id, call_id);
@@ -760,13 +770,15 @@ CREATE TABLE notices (
     -- Identifies the finding within the plan, so that it is reported once, whichever process found
     -- it.
     finding text NOT NULL CHECK (finding <> ''),
-    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure', 'no_agent')),
+    kind text NOT NULL CHECK (kind = 'stall' OR kind = 'review' OR kind = 'failure'
+        OR kind = 'no_agent'),
     step_id blob,
     attempt integer CHECK (attempt >= 1),
     since_at integer NOT NULL,
     note text,
     found_at integer NOT NULL,
-    delivery text NOT NULL CHECK (delivery IN ('waiting', 'sent', 'given_up', 'unwanted')),
+    delivery text NOT NULL CHECK (delivery = 'waiting' OR delivery = 'sent'
+        OR delivery = 'given_up' OR delivery = 'unwanted'),
     tries integer NOT NULL CHECK (tries >= 0),
     -- Time of the next attempt; no process tries before.
     next_at integer,

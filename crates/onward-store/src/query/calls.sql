@@ -6,7 +6,8 @@ untimed, yields, grace_ms, owner_host, owner_boot, owner_process, owner_started,
 had_begun, started_at, last_progress_at, ended_at, cause, interrupted_at, to_model, to_operator, result, reported
 
 -- fragment: open
-status IN ('requested', 'awaiting_approval', 'running')
+-- As in the condition of the index.
+(status = 'requested' OR status = 'awaiting_approval' OR status = 'running')
 
 -- name: call_insert
 INSERT INTO session_calls (tenant_id, {call}, stale_at)

@@ -63,10 +63,11 @@ LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT s
     WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready})) AS ready ON 1 = 1
 
 -- fragment: matches_no_state
-(status NOT IN ('pending', 'in_progress', 'awaiting_input', 'completed', 'skipped', 'failed')
+((status <> 'pending' AND status <> 'in_progress' AND status <> 'awaiting_input'
+    AND status <> 'completed' AND status <> 'skipped' AND status <> 'failed')
     OR (status = 'pending' AND (claim_token IS NOT NULL OR stalls_at IS NOT NULL
         OR typeof(open_dependencies) <> 'integer'))
-    OR (status IN ('completed', 'skipped', 'failed')) <> (ended_at IS NOT NULL))
+    OR (status = 'completed' OR status = 'skipped' OR status = 'failed') <> (ended_at IS NOT NULL))
 
 -- name: next_facts (sqlite)
 -- Differs because a file can contain a row that matches no state, which the search for the next
