@@ -320,8 +320,13 @@ pub(crate) async fn started(
     step: &Step,
 ) -> Result<Option<NextStep>, Error> {
     let surroundings = Facts(tx).surroundings(head.id, step).await?;
-    let session = step.claim().and_then(|claim| claim.session.clone());
-    let held = held(tx, head.id, session.as_ref(), Some(step.id())).await?;
+    // Another step that the session holds is in progress, too.
+    let held = match step.claim().and_then(|claim| claim.session.clone()) {
+        Some(session) if head.counts.in_progress > 1 => {
+            held(tx, head.id, Some(&session), Some(step.id())).await?
+        }
+        Some(_) | None => Vec::new(),
+    };
     let assigned = to_assigned_step(head, step, surroundings, held);
     Ok(assigned.map(|assigned| NextStep::Started(Box::new(assigned))))
 }
