@@ -46,7 +46,9 @@ use crate::time::Timestamp;
 
 pub use anthropic::orphan_as_text;
 pub use call_matcher::{CallMatcher, ResultMatch};
-pub use document::{Repaired, RepairedRow, RepairedRows, repair_document, repair_rows};
+pub use document::{
+    Repaired, RepairedRow, RepairedRows, repair_document, repair_request, repair_rows,
+};
 pub use history::{Api, History, HistoryRow, PartIndex, Piece, TrailingCalls, repair_history};
 pub use message::{Call, Message, Part, Resolution, Role, Row};
 pub use repair::{Repair, RepairKind};

@@ -20,7 +20,6 @@ mod session;
 mod text_only;
 mod turns;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +31,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use futures_util::{StreamExt, stream};
-use onward_core::transcript::{Api, RepairKind, TrailingCalls, repair_document};
+use onward_core::transcript::json::Object;
+use onward_core::transcript::{Api, RepairKind, TrailingCalls, repair_request};
 use onward_core::turn::LoopControl;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -160,19 +160,23 @@ impl Proxy {
         mut outgoing: OutgoingRequest,
         body: Bytes,
     ) -> Response {
-        let text = std::str::from_utf8(&body).ok();
-        let repaired = text.map(|text| repair_request(api, text));
-        let request = repaired
-            .as_deref()
-            .and_then(|text| Request::parse(api, text));
+        // A request is long: it is split once for the repair and for the monitor.
+        let fields = std::str::from_utf8(&body).ok().and_then(Object::parse);
+        let repaired = fields
+            .as_ref()
+            .and_then(|fields| repaired_text(api, fields));
+        let request = match &repaired {
+            Some(text) => Request::parse(api, text),
+            None => fields.and_then(|fields| Request::from_fields(api, fields)),
+        };
         let Some(request) = request else {
             return self.forward(api, &outgoing, body.clone(), body, None).await;
         };
         let (action, conversation) = self.monitor.decide(headers, &request).await;
         let sent: Bytes = match &action {
             Action::Forward => match &repaired {
-                Some(Cow::Owned(text)) => text.clone().into(),
-                Some(Cow::Borrowed(_)) | None => body.clone(),
+                Some(text) => text.clone().into(),
+                None => body.clone(),
             },
             Action::Inject(text) => {
                 apply_edits(request.text, codec(api).inject(&request, text)).into()
@@ -381,9 +385,9 @@ fn detect_api(parts: &Parts) -> Option<Api> {
     }
 }
 
-/// Repairs a request that the API would reject. Cosmetic defects are not repaired.
-fn repair_request(api: Api, text: &str) -> Cow<'_, str> {
-    let repaired = repair_document(api, text, TrailingCalls::Answer);
+/// The repaired text of a request that the API would reject. Cosmetic defects are not repaired.
+fn repaired_text(api: Api, fields: &Object<'_>) -> Option<String> {
+    let repaired = repair_request(api, fields, TrailingCalls::Answer);
     let rejected = |kind: RepairKind| match kind {
         RepairKind::Dangling
         | RepairKind::Stale
@@ -398,13 +402,13 @@ fn repair_request(api: Api, text: &str) -> Cow<'_, str> {
         | RepairKind::Merged => false,
     };
     if !repaired.repairs.iter().any(|repair| rejected(repair.kind)) {
-        return Cow::Borrowed(text);
+        return None;
     }
     tracing::info!(
         repairs = repaired.repairs.len(),
         "repaired a conversation that the API would reject"
     );
-    repaired.text
+    Some(repaired.text.into_owned())
 }
 
 /// The kind of a response body, if it can be read without decoding.

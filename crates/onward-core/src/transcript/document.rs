@@ -43,20 +43,56 @@ pub struct RepairedRow {
 
 /// Repairs the messages of a document for its API. Never fails.
 pub fn repair_document(api: Api, text: &str, trailing: TrailingCalls) -> Repaired<'_> {
-    let untouched = Repaired {
+    if let Some(request) = Object::parse(text) {
+        return repair_request(api, &request, trailing);
+    }
+    let start = text.len() - text.trim_start().len();
+    let list = start..text.trim_end().len();
+    match json::elements(text) {
+        Some(spans) => repair_list(api, text, &list, &spans, trailing),
+        None => untouched(text),
+    }
+}
+
+/// [`repair_document`] with a request that is split already.
+pub fn repair_request<'a>(api: Api, request: &Object<'a>, trailing: TrailingCalls) -> Repaired<'a> {
+    let key = match api {
+        Api::Anthropic | Api::Chat => "messages",
+        Api::Responses => "input",
+    };
+    let continues = ["previous_response_id", "conversation"]
+        .iter()
+        .any(|key| request.get(key).is_some_and(|value| value != "null"));
+    match (request.span(key), request.elements(key)) {
+        (Some(list), Some(spans)) if !(api == Api::Responses && continues) => {
+            repair_list(api, request.text(), &list, spans, trailing)
+        }
+        (Some(_) | None, _) => untouched(request.text()),
+    }
+}
+
+fn untouched(text: &str) -> Repaired<'_> {
+    Repaired {
         text: Cow::Borrowed(text),
         repairs: Vec::new(),
-    };
-    let Some((list, spans)) = list(api, text) else {
-        return untouched;
-    };
+    }
+}
+
+/// Repairs the messages of a list, which have these spans.
+fn repair_list<'a>(
+    api: Api,
+    text: &'a str,
+    list: &Range<usize>,
+    spans: &[Range<usize>],
+    trailing: TrailingCalls,
+) -> Repaired<'a> {
     let sources: Vec<&str> = spans
         .iter()
         .filter_map(|span| text.get(span.clone()))
         .collect();
     let RepairedRows { rows, repairs } = repair_rows(api, &sources, trailing);
     if repairs.is_empty() {
-        return untouched;
+        return untouched(text);
     }
     let rows: Vec<(Option<usize>, &str)> = rows
         .iter()
@@ -66,7 +102,7 @@ pub fn repair_document(api: Api, text: &str, trailing: TrailingCalls) -> Repaire
         })
         .collect();
     Repaired {
-        text: Cow::Owned(joined(text, &list, &spans, &rows)),
+        text: Cow::Owned(joined(text, list, spans, &rows)),
         repairs,
     }
 }
@@ -163,25 +199,6 @@ fn drop_duplicate_tail(
         repairs.push(Repair::for_row(RepairKind::DuplicateRow, last.index));
         rows.pop();
     }
-}
-
-/// The span of the message list and of each message.
-fn list(api: Api, text: &str) -> Option<(Range<usize>, Vec<Range<usize>>)> {
-    let Some(request) = Object::parse(text) else {
-        let start = text.len() - text.trim_start().len();
-        let list = start..text.trim_end().len();
-        return Some((list, json::elements(text)?));
-    };
-    let key = match api {
-        Api::Anthropic | Api::Chat => "messages",
-        Api::Responses => {
-            let continues = ["previous_response_id", "conversation"]
-                .iter()
-                .any(|key| request.get(key).is_some_and(|value| value != "null"));
-            Some("input").filter(|_| !continues)?
-        }
-    };
-    Some((request.span(key)?, request.elements(key)?.to_vec()))
 }
 
 fn read(api: Api, source: &str) -> Message<'_> {

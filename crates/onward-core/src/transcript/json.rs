@@ -71,6 +71,11 @@ impl<'a> Object<'a> {
         Some(Self { text, members })
     }
 
+    /// The text of the whole object.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
     /// The last of duplicate members, as in most parsers.
     fn member(&self, key: &str) -> Option<&Member<'a>> {
         let mut members = self.members.iter().rev();

@@ -67,7 +67,11 @@ pub(super) struct ToolResult {
 impl<'a> Request<'a> {
     /// Parses a request to this API.
     pub(super) fn parse(api: Api, text: &'a str) -> Option<Self> {
-        let fields = Object::parse(text)?;
+        Self::from_fields(api, Object::parse(text)?)
+    }
+
+    /// The request with these fields.
+    pub(super) fn from_fields(api: Api, fields: Object<'a>) -> Option<Self> {
         let list = messages_key(api);
         let rows = match fields.elements(list) {
             Some(rows) => rows.to_vec(),
@@ -76,7 +80,7 @@ impl<'a> Request<'a> {
         };
         Some(Self {
             api,
-            text,
+            text: fields.text(),
             rows,
             fields,
         })
