@@ -8,15 +8,17 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use onward_core::branch::{Action, Branch};
+use onward_core::event::ReviewAction;
 use onward_core::policy::{DEFAULT_MAX_ATTEMPTS, OnStall};
 use onward_core::routing::DEFAULT_PRIORITY;
-use onward_core::step::NewStep;
-use onward_core::{Json, StepId};
-use onward_engine::WholePlan;
+use onward_core::step::{NewStep, ReviewScope};
+use onward_core::{Event, Json, StepId};
+use onward_engine::transfer::FullPlan;
 use serde_json::{Map, Value, json};
 
 /// The arguments of `create_research_plan`. Add new fields of plans and steps here.
-pub(crate) fn arguments(plan: &WholePlan) -> Map<String, Value> {
+pub(crate) fn arguments(full: &FullPlan) -> Map<String, Value> {
+    let plan = &full.plan;
     let (brief, head) = (&plan.sheet.brief, &plan.sheet.head);
     let current = plan
         .steps
@@ -65,6 +67,12 @@ pub(crate) fn arguments(plan: &WholePlan) -> Map<String, Value> {
     set("stallThresholdMs", head.stall_threshold.map(millis));
     let on_stall = (head.on_stall != OnStall::default()).then(|| head.on_stall.as_str().into());
     set("onStall", on_stall);
+    let is_approval = |event: &Event| {
+        matches!(event, Event::UserReviewed { action: ReviewAction::Requested { scope, .. }, .. }
+            if *scope == ReviewScope::Start)
+    };
+    let has_approval = full.events.iter().any(|entry| is_approval(&entry.event));
+    set("requiresApproval", has_approval.then(|| true.into()));
     let routing = &head.routing;
     set(
         "projectKey",

@@ -129,6 +129,24 @@ fn a_file_with_an_idempotency_key_creates_one_plan() {
 }
 
 #[test]
+fn the_approval_of_a_plan_is_part_of_its_file() {
+    let fixture = Fixture::empty("plan-files-approval");
+    let file = "+++\nrequiresApproval = true\n+++\n# A\n\nB\n\n## C\n\nD\n";
+    write(&fixture, "a.md", file);
+    let arguments = read(&fixture, "onward plan create a.md --dry-run --json");
+    assert_eq!(arguments["requiresApproval"], true);
+    let created = read(&fixture, "onward plan create a.md --json");
+    let plan = created["planId"].as_str().expect("an id");
+    let shown = format!("onward plan show {plan} --as-file --json");
+    assert_eq!(read(&fixture, &shown), arguments);
+    read(
+        &fixture,
+        &format!("onward review decide {plan} approve --json"),
+    );
+    assert_eq!(read(&fixture, &shown), arguments);
+}
+
+#[test]
 fn inserted_steps_are_left_out_of_the_file() {
     let fixture = Fixture::empty("plan-files-inserted");
     let branch = "[[branchingConditions]]\nafterStepOrder = 1\nconditionExpression = \"true\"\n\

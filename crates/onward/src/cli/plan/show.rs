@@ -48,8 +48,7 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
     } = &database;
     let plan = database.find_plan(&args.id).await?;
     if args.as_file {
-        let whole = engine.full_plan(caller, plan).await?.plan;
-        let arguments = plan_file::arguments_of_plan(&whole);
+        let arguments = plan_file::arguments_of_plan(&engine.full_plan(caller, plan).await?);
         if cx.output.json {
             cx.output.print_json(&arguments)?;
         } else {
