@@ -23,7 +23,7 @@ use crate::plan::Origin;
 use crate::policy::OnStall;
 use crate::routing::{DEFAULT_PRIORITY, Routing};
 use crate::skill::SkillStatus;
-use crate::step::{Gates, ReviewScope, StepResult, StepType};
+use crate::step::{Gates, ReviewOptions, ReviewScope, StepResult, StepType};
 
 /// The specification of a new step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,6 +248,8 @@ pub struct RequestReview {
     pub questions: Vec<String>,
     /// What waits for the decision.
     pub scope: ReviewScope,
+    /// The optional parts of the request.
+    pub options: ReviewOptions,
     /// The token of the claim.
     pub token: Option<ClaimToken>,
     /// The calling session.
@@ -279,6 +281,8 @@ pub struct DecideReview {
     pub decision: Decision,
     /// The reviewer's feedback.
     pub feedback: Option<String>,
+    /// The answers to the typed questions.
+    pub answers: Map<String, Value>,
     /// The token of the claim, if an agent submits the decision.
     pub token: Option<ClaimToken>,
     /// The calling session.

@@ -9,6 +9,7 @@
 //! [`decide`] takes the facts from a [`Plan`] in memory.
 
 pub mod abandon;
+mod answers;
 mod approval;
 mod check;
 mod claim;

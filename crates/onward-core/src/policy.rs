@@ -50,6 +50,12 @@ pub const MAX_SUMMARY: usize = 20_000;
 pub const MAX_REMARK: usize = 10_000;
 /// Maximum questions in one review.
 pub const MAX_QUESTIONS: usize = 50;
+/// Maximum typed questions in one review.
+pub const MAX_FIELDS: usize = 20;
+/// Maximum characters in the name of a typed question.
+pub const MAX_FIELD_NAME: usize = 64;
+/// Maximum values to choose from in one question.
+pub const MAX_OPTIONS: usize = 50;
 /// Maximum acceptance criteria of a step.
 pub const MAX_CRITERIA: usize = 20;
 /// Maximum characters in an acceptance criterion.

@@ -6,6 +6,7 @@
 
 mod apply;
 mod failure;
+mod fields;
 mod gates;
 mod redo;
 mod review;
@@ -13,8 +14,9 @@ mod work;
 
 pub use apply::{StepApplyError, StepChange};
 pub use failure::FailReason;
+pub use fields::{FieldKind, FieldOption, ReviewField};
 pub use gates::{Evidence, EvidenceKind, Gates};
-pub use review::{Review, ReviewBy, ReviewScope};
+pub use review::{Review, ReviewBy, ReviewOptions, ReviewScope};
 pub use work::{Undelivered, Work};
 
 use std::fmt;

@@ -10,7 +10,7 @@ use onward_core::command::{
 };
 use onward_core::id::SessionId;
 use onward_core::refusal::Issue;
-use onward_core::step::StepResult;
+use onward_core::step::{ReviewOptions, StepResult};
 use onward_core::{Json, Refusal};
 use serde_json::{Map, Value};
 
@@ -144,6 +144,28 @@ pub(crate) fn result(result: &mut Arc<StepResult>) -> Result<(), Refusal> {
         json(data);
     }
     Ok(())
+}
+
+/// Sanitizes the typed questions of a review.
+pub(crate) fn review_options(options: &mut ReviewOptions) {
+    for field in &mut options.fields {
+        text(&mut field.name);
+        optional_text(&mut field.title);
+        field.default.iter_mut().for_each(json);
+        for option in &mut field.options {
+            text(&mut option.value);
+            optional_text(&mut option.title);
+        }
+    }
+}
+
+/// Sanitizes the answers to typed questions. The core accepts only texts, numbers and lists of texts.
+pub(crate) fn answers(answers: &mut Map<String, Value>) {
+    let mut all = Value::Object(std::mem::take(answers));
+    value(&mut all);
+    if let Value::Object(clean) = all {
+        *answers = clean;
+    }
 }
 
 /// Sanitizes a skill report. A blank error is removed.

@@ -13,6 +13,7 @@ mod encode;
 pub(crate) mod gates;
 pub(crate) mod json;
 mod part;
+pub(crate) mod review;
 pub(crate) mod scalar;
 mod turn;
 

@@ -123,7 +123,7 @@
 
     // Replaces the content. Input, open details, focus and selection are kept.
     const show = (html) => {
-        const fields = [...main.querySelectorAll("textarea[id], input[id]")];
+        const fields = [...main.querySelectorAll("textarea[id], input[id], select[id]")];
         const values = fields.map(({ id, value, checked }) => ({ id, value, checked }));
         const details = [...main.querySelectorAll("details[id][open]")].map(({ id }) => id);
         const { id: focus, selectionStart, selectionEnd } = document.activeElement;
@@ -154,6 +154,19 @@
         const parts = answers.filter(([, answer]) => answer).map((pair) => pair.join("\n"));
         return [...parts, form.elements.feedback.value.trim()].filter(Boolean).join("\n\n");
     };
+    // The answers to the typed questions. A value without the type of its question stays a text, which
+    // the tool rejects.
+    const answers = (form) => {
+        const typed = (text) => { try { return JSON.parse(text); } catch { return text; } };
+        const entries = [...form.querySelectorAll("[data-field]")].map((field) => {
+            const { field: name, kind } = field.dataset;
+            if (kind === "choices") return [name, [...field.querySelectorAll(":checked")].map((box) => box.value)];
+            // An empty text replaces a default.
+            if (!field.value.trim() && !(kind === "text" && field.defaultValue)) return [name];
+            return [name, ["number", "boolean"].includes(kind) ? typed(field.value) : field.value];
+        });
+        return Object.fromEntries(entries.filter(([, answer]) => answer !== undefined));
+    };
     const fail = (form, message) => {
         form.querySelector(".error")?.remove();
         const error = document.createElement("p");
@@ -169,7 +182,7 @@
         const [stepId, text] = [form.dataset.step, feedback(form)];
         const reviewId = form.elements.review.value; // Not a later review of the step.
         try {
-            await callTool("submit_user_decision", { stepId, reviewId, decision: button.value, ...(text && { feedback: text }) });
+            await callTool("submit_user_decision", { stepId, reviewId, decision: button.value, ...(text && { feedback: text }), ...(form.querySelector("[data-field]") && { answers: answers(form) }) });
             decision = button.value;
             setTimeout(() => { decision = undefined; refresh(); }, FLASH_MS);
             refresh();

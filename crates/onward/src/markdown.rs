@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use onward_core::event::ReviewAction;
+use onward_core::event::{Decision, ReviewAction};
 use onward_core::plan::PlanState;
 use onward_core::step::{Step, StepState};
 use onward_core::{Event, StepId};
@@ -202,8 +202,16 @@ fn review(entry: &Entry, action: &ReviewAction, text: &mut String) {
                 text.push('\n');
             }
         }
-        ReviewAction::Decided { decision, feedback } => {
+        ReviewAction::Decided {
+            decision,
+            feedback,
+            answers,
+        } => {
             let _ = writeln!(text, "**Decision**: `{decision}`, {at}, {actor}\n");
+            // The feedback of requested changes contains the answers.
+            if let Some(answers) = answers.as_ref().filter(|_| *decision != Decision::Modify) {
+                let _ = writeln!(text, "Answers: {}\n", escaped(answers.as_str()));
+            }
             if let Some(feedback) = feedback {
                 text.push_str(&block(feedback));
             }

@@ -25,6 +25,7 @@ mod ping;
 pub(crate) mod raw;
 mod report_step_progress;
 pub(crate) mod request_user_review;
+pub(crate) mod review_fields;
 mod schema;
 mod search_sources;
 mod store_research;

@@ -142,6 +142,7 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
                 review: None,
                 reviewer: onward_core::command::Reviewer::Person,
                 feedback: None,
+                answers: Default::default(),
                 token: None,
                 session: None,
             }),
@@ -405,6 +406,7 @@ fn request_review() -> Command {
         summary: "The proposed result.".to_owned(),
         questions: vec!["Is this acceptable?".to_owned()],
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: Some(token()),
         session: session(),
     })

@@ -140,6 +140,7 @@ impl<O: Write> Scenario<'_, O> {
             summary: summary.to_owned(),
             questions: vec!["Is this acceptable?".to_owned()],
             scope: onward_core::step::ReviewScope::Plan,
+            options: Default::default(),
             token: Some(claimed.1.clone()),
             session: Some(SessionId::new(who)),
         });
@@ -159,6 +160,7 @@ impl<O: Write> Scenario<'_, O> {
             review: None,
             reviewer: onward_core::command::Reviewer::Person,
             feedback: Some(feedback.to_owned()),
+            answers: Default::default(),
             token: None,
             session: None,
         });

@@ -7,7 +7,7 @@ use super::draft::Draft;
 use crate::event::{Created, Event, ReviewAction};
 use crate::id::ReviewId;
 use crate::refusal::Refusal;
-use crate::step::{NewStep, ReviewBy, ReviewScope};
+use crate::step::{NewStep, ReviewBy, ReviewOptions, ReviewScope};
 
 /// Steps that the summary lists.
 const MAX_LISTED: usize = 40;
@@ -34,6 +34,7 @@ pub(super) fn request<'s>(
             scope: ReviewScope::Start,
             by: Some(ReviewBy::Person),
             result: None,
+            options: ReviewOptions::default(),
         },
     })
 }

@@ -30,6 +30,7 @@ pub fn decide(
         );
         check.issue("questions", message);
     }
+    check.fields(&command.options.fields);
     if command.scope == ReviewScope::Start {
         check.issue("scope", "must be `plan` or `step`");
     }
@@ -60,6 +61,7 @@ pub fn decide(
             // Approval completes the step without its gates, which only a person may waive.
             by: step.spec.gates.is_some().then_some(ReviewBy::Person),
             result: None,
+            options: command.options.clone(),
         },
     })?;
     Ok(draft.into_events())
@@ -71,5 +73,6 @@ fn is_repetition(step: &Step, command: &RequestReview) -> bool {
         if review.summary == command.summary
             && review.questions == command.questions
             && review.scope == command.scope
+            && review.options == command.options
             && review.result.is_none())
 }

@@ -10,6 +10,8 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::check::Check;
 use super::claim;
 use super::draft::Draft;
@@ -17,6 +19,7 @@ use super::facts::StepFacts;
 use super::finish::{self, Completion, Outcome};
 use crate::command::{DecideReview, Reviewer};
 use crate::event::{Decided, Decision, Event, RequeueReason, ResumedBy, ReviewAction};
+use crate::json::Json;
 use crate::plan::{PlanFailure, PlanStatus};
 use crate::policy::MAX_INSTRUCTIONS;
 use crate::refusal::Refusal;
@@ -43,13 +46,11 @@ pub fn decide(
     check.remark("feedback", command.feedback.as_deref());
     check.finish()?;
     claim::check_claim(step, command.token.as_ref())?;
-    let feedback = command
-        .feedback
-        .clone()
-        .filter(|text| !text.trim().is_empty());
+    let feedback = feedback(command);
     let repeated = |decided: &Decided| {
         decided.decision == command.decision
             && decided.feedback == feedback
+            && is_repeated(decided.answers.as_ref(), &command.answers)
             && command.review.is_none_or(|review| review == decided.review)
     };
     if facts.decided.as_ref().is_some_and(repeated) {
@@ -61,6 +62,10 @@ pub fn decide(
     }
     let review = open_review(step, command)?;
     check_decision(review, command.decision)?;
+    let mut check = Check::default();
+    let is_complete = command.decision == Decision::Approve;
+    let answers = check.answers(&review.options.fields, &command.answers, is_complete);
+    check.finish()?;
     if command.decision == Decision::Modify {
         let text = feedback.as_deref().ok_or(Refusal::FeedbackRequired)?;
         let actual = step.spec.instructions.chars().count() + text.chars().count();
@@ -86,6 +91,7 @@ pub fn decide(
         action: ReviewAction::Decided {
             decision: command.decision,
             feedback: feedback.clone(),
+            answers: (!answers.is_empty()).then(|| Value::Object(answers.clone()).into()),
         },
     })?;
     let from = StepStatus::AwaitingInput;
@@ -101,7 +107,7 @@ pub fn decide(
         Decision::Approve => {
             let result = match &review.result {
                 Some(result) => Arc::clone(result),
-                None => Arc::new(StepResult::from_summary(review.summary.clone())),
+                None => Arc::new(StepResult::from_review(review.summary.clone(), &answers)),
             };
             let completion = Completion {
                 step,
@@ -133,6 +139,26 @@ pub fn decide(
             Ok(Outcome::Events(draft.finish()?))
         }
     }
+}
+
+/// The reviewer's feedback. With `modify`, the agent gets the answers with it.
+fn feedback(command: &DecideReview) -> Option<String> {
+    let text = command.feedback.clone();
+    let text = text.filter(|text| !text.trim().is_empty());
+    if command.decision != Decision::Modify || command.answers.is_empty() {
+        return text;
+    }
+    let answers = Value::Object(command.answers.clone());
+    let parts = text.into_iter().chain([format!("Answers: {answers}")]);
+    Some(parts.collect::<Vec<_>>().join("\n\n"))
+}
+
+/// Whether these answers were given before. Defaults were added to the stored ones.
+fn is_repeated(stored: Option<&Json>, given: &Map<String, Value>) -> bool {
+    let stored = stored.and_then(Json::parse).unwrap_or_default();
+    given
+        .iter()
+        .all(|(name, answer)| stored.get(name) == Some(answer))
 }
 
 /// Rejects a decision that a review of this scope does not have.

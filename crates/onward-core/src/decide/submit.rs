@@ -17,7 +17,9 @@ use crate::command::SubmitResult;
 use crate::event::{Event, ResumedBy, ReviewAction};
 use crate::plan::{IllegalPlanTransition, PlanCause, PlanStatus};
 use crate::refusal::Refusal;
-use crate::step::{Claim, ReviewScope, Step, StepCause, StepResult, StepState, StepStatus};
+use crate::step::{
+    Claim, ReviewOptions, ReviewScope, Step, StepCause, StepResult, StepState, StepStatus,
+};
 use crate::time::Timestamp;
 
 /// Decides the command.
@@ -90,6 +92,7 @@ pub fn decide(
                 scope: ReviewScope::Step,
                 by: Some(by),
                 result: Some(result),
+                options: ReviewOptions::default(),
             },
         })?;
         return Ok(Outcome::Events(draft.into_events()));

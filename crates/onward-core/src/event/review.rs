@@ -5,8 +5,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::id::{ReviewId, SessionId};
+use crate::json::Json;
 use crate::policy::{UnknownVariant, parse_variant};
-use crate::step::{ReviewBy, ReviewScope, StepResult};
+use crate::step::{ReviewBy, ReviewOptions, ReviewScope, StepResult};
 
 /// A reviewer's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,6 +82,8 @@ pub enum ReviewAction {
         by: Option<ReviewBy>,
         /// The result under review, if one was submitted.
         result: Option<Arc<StepResult>>,
+        /// The optional parts of the request.
+        options: ReviewOptions,
     },
     /// A reviewer decides.
     Decided {
@@ -88,6 +91,8 @@ pub enum ReviewAction {
         decision: Decision,
         /// The reviewer's feedback.
         feedback: Option<String>,
+        /// The answers to the typed questions: a JSON object. With `approve`, including defaults.
+        answers: Option<Json>,
     },
 }
 
@@ -100,6 +105,8 @@ pub struct Decided {
     pub decision: Decision,
     /// The reviewer's feedback.
     pub feedback: Option<String>,
+    /// The answers to the typed questions.
+    pub answers: Option<Json>,
 }
 
 impl Decided {
@@ -107,10 +114,15 @@ impl Decided {
     pub fn from_action(review: ReviewId, action: &ReviewAction) -> Option<Self> {
         match action {
             ReviewAction::Requested { .. } => None,
-            ReviewAction::Decided { decision, feedback } => Some(Self {
+            ReviewAction::Decided {
+                decision,
+                feedback,
+                answers,
+            } => Some(Self {
                 review,
                 decision: *decision,
                 feedback: feedback.clone(),
+                answers: answers.clone(),
             }),
         }
     }

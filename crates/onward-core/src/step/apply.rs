@@ -296,6 +296,7 @@ impl Step {
                 scope,
                 by,
                 result,
+                options,
             } => {
                 let work = match scope {
                     ReviewScope::Plan | ReviewScope::Step => {
@@ -317,12 +318,14 @@ impl Step {
                         by: *by,
                         session: session.clone(),
                         result: result.clone(),
+                        options: options.clone(),
                     },
                 };
             }
             ReviewAction::Decided {
                 decision: Decision::Modify,
                 feedback,
+                ..
             } => {
                 let mut work = self.take_work(StepStatus::AwaitingInput, StepCause::Revise)?;
                 // The decision counts as activity: the review time must not count towards the

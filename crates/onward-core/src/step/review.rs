@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::{StepResult, StepStatus};
+use super::{ReviewField, StepResult, StepStatus};
 use crate::id::{ReviewId, SessionId};
 use crate::policy::{UnknownVariant, parse_variant};
 use crate::time::Timestamp;
@@ -30,6 +30,23 @@ pub struct Review {
     pub session: Option<SessionId>,
     /// The result under review. Without one, the summary becomes the step's result on approval.
     pub result: Option<Arc<StepResult>>,
+    /// The optional parts of the request.
+    pub options: ReviewOptions,
+}
+
+impl Review {
+    /// All questions as the reviewer reads them, in the order of the review page.
+    pub fn asked(&self) -> impl Iterator<Item = &str> {
+        let typed = self.options.fields.iter().map(ReviewField::label);
+        typed.chain(self.questions.iter().map(String::as_str))
+    }
+}
+
+/// The optional parts of a review request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReviewOptions {
+    /// Typed questions, whose answers become data of the step's result.
+    pub fields: Vec<ReviewField>,
 }
 
 /// Who decides the review of a gate.

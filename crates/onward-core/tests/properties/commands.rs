@@ -12,9 +12,11 @@ use onward_core::command::{
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ClaimToken, SessionId, StepId};
 use onward_core::policy::OnStall;
-use onward_core::step::{Evidence, EvidenceKind, ReviewBy, ReviewScope, StepResult};
+use onward_core::step::{
+    Evidence, EvidenceKind, ReviewBy, ReviewOptions, ReviewScope, StepResult, StepState,
+};
 use onward_core::{Code, Command, PlanStatus, Step, StepStatus, StepType};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::plans::{self, millis};
 use crate::rng::Rng;
@@ -223,6 +225,9 @@ fn request_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         summary: "test summary".to_owned(),
         questions: vec!["test question".to_owned()],
         scope: rng.pick(&ReviewScope::ALL).copied().unwrap_or_default(),
+        options: ReviewOptions {
+            fields: vec![plans::field(rng); usize::from(rng.one_in(3))],
+        },
         token,
         session: plans::session(rng),
     })
@@ -248,9 +253,28 @@ fn decide_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
             (1, Reviewer::Agent { permitted: false }),
         ]),
         feedback: feedback.filter(|_| !rng.one_in(5)),
+        answers: answers(state, rng, step),
         token: token(state, rng, step).filter(|_| rng.one_in(4)),
         session: plans::session(rng),
     })
+}
+
+/// Usually an answer to each typed question of the step's review.
+fn answers(state: &WalkState, rng: &mut Rng<'_>, step: StepId) -> Map<String, Value> {
+    let step = state.plan.step(step);
+    let Some(StepState::AwaitingInput { review, .. }) = step.map(|step| &step.state) else {
+        return Map::new();
+    };
+    let fields = review.options.fields.iter();
+    let answer = if rng.one_in(5) {
+        json!(7)
+    } else {
+        json!("red")
+    };
+    let answered = fields.filter(|_| !rng.one_in(4));
+    answered
+        .map(|field| (field.name.clone(), answer.clone()))
+        .collect()
 }
 
 fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {

@@ -14,7 +14,10 @@ use onward_core::command::{
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, SessionId, StepId};
 use onward_core::policy::{MAX_DEPENDENCIES, OnStall};
-use onward_core::step::{Evidence, EvidenceKind, Gates, ReviewScope, StepResult, StepType};
+use onward_core::step::{
+    Evidence, EvidenceKind, FieldKind, FieldOption, Gates, ReviewField, ReviewOptions, ReviewScope,
+    StepResult, StepType,
+};
 use onward_core::{Code, Command, Step};
 use serde_json::json;
 
@@ -80,6 +83,9 @@ pub(crate) fn command(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -
             summary: text(rng),
             questions: vec![text(rng); rng.pick(&[0, 1, 51]).copied().unwrap_or(0)],
             scope: rng.pick(&ReviewScope::ALL).copied().unwrap_or_default(),
+            options: ReviewOptions {
+                fields: vec![invalid_field(rng); rng.pick(&[0, 1, 21]).copied().unwrap_or(0)],
+            },
             token: rng.one_in(2).then(|| any_token(state, rng)),
             session: None,
         }),
@@ -89,6 +95,10 @@ pub(crate) fn command(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -
             review: rng.one_in(2).then(|| state.ids().review()),
             reviewer: Reviewer::Person,
             feedback: rng.one_in(2).then(|| text(rng)),
+            answers: [(text(rng), json!([1]))]
+                .into_iter()
+                .take(rng.below(2))
+                .collect(),
             token: None,
             session: None,
         }),
@@ -295,6 +305,22 @@ fn result(rng: &mut Rng<'_>) -> StepResult {
             Vec::new()
         },
         ..StepResult::from_summary(text(rng))
+    }
+}
+
+/// A typed question with invalid texts, options or default.
+fn invalid_field(rng: &mut Rng<'_>) -> ReviewField {
+    let kind = rng.pick(&FieldKind::ALL).copied();
+    let option = FieldOption {
+        value: text(rng),
+        title: rng.one_in(2).then(|| text(rng)),
+    };
+    ReviewField {
+        name: text(rng),
+        title: rng.one_in(2).then(|| text(rng)),
+        kind: kind.unwrap_or(FieldKind::Text),
+        options: vec![option; rng.pick(&[0, 1, 2, 51]).copied().unwrap_or(0)],
+        default: rng.one_in(2).then(|| json!({ "in": [1] }).into()),
     }
 }
 

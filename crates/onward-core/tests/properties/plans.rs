@@ -7,7 +7,7 @@ use std::time::Duration;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
 use onward_core::id::{PlanId, SessionId};
 use onward_core::policy::OnStall;
-use onward_core::step::{Gates, ReviewBy, StepType};
+use onward_core::step::{FieldKind, FieldOption, Gates, ReviewBy, ReviewField, StepType};
 use serde_json::json;
 
 use crate::ids::IdSource;
@@ -76,6 +76,21 @@ fn labels(rng: &mut Rng<'_>) -> Vec<String> {
 /// The labels that an agent offers: usually all.
 pub(crate) fn offered_labels(rng: &mut Rng<'_>) -> Option<Vec<String>> {
     rng.one_in(4).then(|| labels(rng))
+}
+
+/// A typed question: one of two colours.
+pub(crate) fn field(rng: &mut Rng<'_>) -> ReviewField {
+    let option = |value: &str| FieldOption {
+        value: value.to_owned(),
+        title: None,
+    };
+    ReviewField {
+        name: "colour".to_owned(),
+        title: None,
+        kind: FieldKind::Choice,
+        options: vec![option("red"), option("blue")],
+        default: rng.one_in(2).then(|| json!("blue").into()),
+    }
 }
 
 fn gates(rng: &mut Rng<'_>) -> Gates {

@@ -203,6 +203,7 @@ impl Harness {
             summary: format!("summary of step {step}"),
             questions: vec!["test question".to_owned()],
             scope: ReviewScope::Plan,
+            options: Default::default(),
             token: token.cloned(),
             session: None,
         })
@@ -287,6 +288,7 @@ pub(crate) fn decision(step: u32, decision: Decision, feedback: Option<&str>) ->
         review: None,
         reviewer: Reviewer::Person,
         feedback: feedback.map(str::to_owned),
+        answers: Default::default(),
         token: None,
         session: None,
     })

@@ -133,6 +133,7 @@ fn limits_the_questions_of_a_review() {
             summary: "test summary".to_owned(),
             questions: vec!["test question".to_owned(); questions],
             scope: onward_core::step::ReviewScope::Plan,
+            options: Default::default(),
             token: None,
             session: None,
         });

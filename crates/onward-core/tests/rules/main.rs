@@ -23,6 +23,7 @@ mod progress;
 mod redo;
 mod rejections;
 mod resume;
+mod review_fields;
 mod review_scope;
 mod reviews;
 mod roles;

@@ -108,6 +108,7 @@ fn every_event_has_a_stable_name_and_action() {
         reviewed(ReviewAction::Decided {
             decision,
             feedback: None,
+            answers: None,
         })
     };
     let progressed = |source| {
@@ -142,6 +143,7 @@ fn every_event_has_a_stable_name_and_action() {
         questions: vec![],
         session: None,
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         by: None,
         result: None,
     };
@@ -471,6 +473,7 @@ fn a_late_review_request_keeps_its_questions() {
         summary: "test summary".to_owned(),
         questions: vec!["test question".to_owned()],
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: None,
         session: None,
     });

@@ -8,11 +8,12 @@ use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::plan::{PlanFailure, PlanState};
 use onward_core::role::{Forbidden, Permission};
-use onward_core::step::{ReviewScope, StepState};
+use onward_core::step::{ReviewOptions, ReviewScope, StepState};
 use onward_core::{
     Command, Event, PlanHead, PlanId, PlanStatus, Role, Step, StepId, StepStatus, Timestamp,
 };
 use onward_store::{AuditTrail, Tx};
+use serde_json::{Map, Value};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -64,6 +65,8 @@ pub struct ReviewRequest {
     pub questions: Vec<String>,
     /// What waits for the decision.
     pub scope: ReviewScope,
+    /// The optional parts of the request.
+    pub options: ReviewOptions,
     /// The claim token.
     pub token: Option<ClaimToken>,
     /// The requesting session.
@@ -113,6 +116,8 @@ pub struct ReviewDecision {
     pub decision: Decision,
     /// The reviewer's feedback.
     pub feedback: Option<String>,
+    /// The answers to the typed questions.
+    pub answers: Map<String, Value>,
     /// The claim token, if an agent submits the decision.
     pub token: Option<ClaimToken>,
     /// The session that submits the decision.
@@ -131,6 +136,7 @@ impl ReviewDecision {
             review: None,
             decision,
             feedback,
+            answers: Map::new(),
             token: None,
             session: None,
             is_by_agent: false,
@@ -273,10 +279,12 @@ impl Engine {
             mut summary,
             mut questions,
             scope,
+            mut options,
             token,
             session,
         } = question;
         sanitize::text(&mut summary);
+        sanitize::review_options(&mut options);
         questions.iter_mut().for_each(sanitize::text);
         let session = sanitize::session(session);
         let ctx = self.command_context(caller, session.as_ref());
@@ -287,6 +295,7 @@ impl Engine {
             summary,
             questions,
             scope,
+            options,
             token,
             session,
         };
@@ -322,6 +331,7 @@ impl Engine {
             review,
             decision,
             mut feedback,
+            mut answers,
             token,
             session,
             is_by_agent,
@@ -329,6 +339,7 @@ impl Engine {
         } = review;
         let reviewer = reviewer(caller, is_by_agent)?;
         sanitize::optional_text(&mut feedback);
+        sanitize::answers(&mut answers);
         let session = sanitize::session(session);
         let ctx = self.command_context(caller, session.as_ref());
         let command = DecideReview {
@@ -337,6 +348,7 @@ impl Engine {
             reviewer,
             decision,
             feedback,
+            answers,
             token,
             session,
         };

@@ -272,6 +272,7 @@ impl RandomAgent {
             summary: summary.clone(),
             questions: vec!["Is this correct?".to_owned()],
             scope: onward_core::step::ReviewScope::Plan,
+            options: Default::default(),
             token: Some(assigned.token.clone()),
             session: None,
         };

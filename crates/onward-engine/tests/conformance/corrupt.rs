@@ -30,6 +30,7 @@ async fn plan_with_all_statuses(harness: &Harness) -> CreatedPlan {
         summary: "so?".to_owned(),
         questions: Vec::new(),
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: None,
         session: None,
     };

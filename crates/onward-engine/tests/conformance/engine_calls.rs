@@ -84,6 +84,7 @@ fn question(step: StepId) -> ReviewRequest {
         summary: "Is this correct?".to_owned(),
         questions: Vec::new(),
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: None,
         session: session(),
     }

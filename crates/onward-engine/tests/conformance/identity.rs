@@ -37,6 +37,7 @@ fn review_of(step: &AssignedStep) -> ReviewRequest {
         summary: "It is the Moon.".to_owned(),
         questions: vec!["And the Sun?".to_owned()],
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: Some(step.token.clone()),
         session: None,
     }
@@ -308,6 +309,7 @@ async fn a_repeated_review_request_returns_the_open_review(harness: &Harness) {
     let different = ReviewRequest {
         questions: Vec::new(),
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         ..review_of(&step)
     };
     let different = harness.engine.request_review(&harness.me, different).await;

@@ -134,6 +134,7 @@ async fn stores_rejected_review_requests_and_progress_reports(harness: &Harness)
         summary: "Is it the Moon?".to_owned(),
         questions: vec!["Really?".to_owned()],
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: token(),
         session: None,
     };

@@ -63,6 +63,7 @@ mod request_log;
 mod research;
 mod result_values;
 mod retention;
+mod review_fields;
 mod review_scope;
 mod reviews;
 mod roles;

@@ -116,6 +116,7 @@ impl Harness {
             summary: "so?".to_owned(),
             questions: Vec::new(),
             scope: onward_core::step::ReviewScope::Plan,
+            options: Default::default(),
             token: None,
             session: None,
         };

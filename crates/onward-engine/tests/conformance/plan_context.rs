@@ -6,7 +6,8 @@ use std::time::Duration;
 use onward_core::command::Modification;
 use onward_core::event::Decision;
 use onward_core::id::SessionId;
-use onward_core::{PlanId, Role};
+use onward_core::step::{FieldKind, FieldOption, ReviewField, ReviewOptions};
+use onward_core::{Json, PlanId, Role};
 use onward_engine::context::{DEFAULT_CHARS, MAX_CHARS, Part, PlanContext};
 use onward_engine::step::{ProgressReport, ReviewDecision, ReviewRequest};
 use serde_json::{Value, json};
@@ -67,6 +68,7 @@ fn to_json(context: &PlanContext) -> String {
             "stepId": step.to_string(),
             "summary": review.summary,
             "questions": review.questions,
+            "fields": review.options.fields.iter().map(field_json).collect::<Vec<_>>(),
             "requestedAt": review.requested_at.to_string(),
         })
     });
@@ -106,6 +108,34 @@ fn to_json(context: &PlanContext) -> String {
         "next": context.next,
     });
     response.to_string()
+}
+
+fn field_json(field: &ReviewField) -> Value {
+    let options = field.options.iter();
+    let options = options.map(|option| json!({ "value": option.value, "title": option.title }));
+    json!({
+        "name": field.name,
+        "type": field.kind.as_str(),
+        "title": field.title,
+        "options": options.collect::<Vec<_>>(),
+        "default": field.default.as_ref().and_then(Json::parse),
+    })
+}
+
+/// Typed questions that exceed most budgets.
+fn long_fields() -> Vec<ReviewField> {
+    let option = |number: usize| FieldOption {
+        value: format!("{number} \"{}\"", "x".repeat(90)),
+        title: Some("y".repeat(100)),
+    };
+    let field = |number: usize| ReviewField {
+        name: format!("field{number}"),
+        title: Some("Which? ".repeat(20)),
+        kind: FieldKind::Choice,
+        options: (0..50).map(option).collect(),
+        default: Some(json!(option(1).value).into()),
+    };
+    (0..20).map(field).collect()
 }
 
 impl Harness {
@@ -288,6 +318,7 @@ async fn names_the_next_tool_to_call(harness: &Harness) {
         summary: "Is this correct?".to_owned(),
         questions: vec!["Any objections?".to_owned()],
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: None,
         session: None,
     };
@@ -376,6 +407,9 @@ async fn respects_any_character_budget(harness: &Harness) {
         summary: "Is this correct? ".repeat(300),
         questions: vec!["Or not? ".repeat(450); 10],
         scope: onward_core::step::ReviewScope::Plan,
+        options: ReviewOptions {
+            fields: long_fields(),
+        },
         token: None,
         session: None,
     };
@@ -387,7 +421,8 @@ async fn respects_any_character_budget(harness: &Harness) {
     for max_chars in [1, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000] {
         let context = harness.plan_context(plan.id, None, max_chars).await;
         assert!(context.truncated, "{max_chars}");
-        assert!(context.review.is_some());
+        let (_, review) = context.review.unwrap();
+        assert!(review.options.fields.len() < 20, "{max_chars}");
     }
     for max_chars in [0, MAX_CHARS + 1] {
         let rejected = harness

@@ -130,6 +130,7 @@ impl RandomWalk {
                     summary: "so?".to_owned(),
                     questions: vec!["or so?".to_owned()],
                     scope: onward_core::step::ReviewScope::Plan,
+                    options: Default::default(),
                     token,
                     session: None,
                 };

@@ -138,6 +138,7 @@ async fn fill(harness: &Harness, engine: &Engine, me: &Caller) -> Held {
         summary: "correct?".to_owned(),
         questions: Vec::new(),
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: None,
         session: None,
     };

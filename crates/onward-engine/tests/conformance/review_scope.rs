@@ -18,6 +18,7 @@ async fn request(harness: &Harness, step: &AssignedStep, scope: ReviewScope) -> 
         summary: "It is the Moon.".to_owned(),
         questions: Vec::new(),
         scope,
+        options: Default::default(),
         token: Some(step.token.clone()),
         session: None,
     };

@@ -18,6 +18,7 @@ fn question(step: &AssignedStep) -> ReviewRequest {
         summary: "It is the Moon.".to_owned(),
         questions: vec!["And the Sun?".to_owned()],
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: Some(step.token.clone()),
         session: None,
     }

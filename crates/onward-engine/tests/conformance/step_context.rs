@@ -251,6 +251,7 @@ async fn review_next_step(
         summary: "Is this correct?".to_owned(),
         questions: Vec::new(),
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: None,
         session: None,
     };

@@ -24,6 +24,7 @@ async fn review_as_task(harness: &Harness, step: &AssignedStep) -> (TaskId, Open
         summary: "It is the Moon.".to_owned(),
         questions: Vec::new(),
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: Some(step.token.clone()),
         session: None,
     };
@@ -107,6 +108,7 @@ async fn a_review_and_its_task_are_stored_together(harness: &Harness) {
         summary: "Again.".to_owned(),
         questions: Vec::new(),
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: None,
         session: None,
     };

@@ -166,6 +166,7 @@ async fn lists_contain_no_data_of_another_tenant(harness: &Harness) {
         summary: "theirs".to_owned(),
         questions: Vec::new(),
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: None,
         session: None,
     };

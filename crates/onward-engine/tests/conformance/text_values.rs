@@ -123,6 +123,7 @@ async fn replaces_nul_in_progress_reviews_and_modifications(harness: &Harness) {
         summary: SENT.to_owned(),
         questions: vec![SENT.to_owned()],
         scope: onward_core::step::ReviewScope::Plan,
+        options: Default::default(),
         token: None,
         session: Some(SessionId::new(SENT)),
     };

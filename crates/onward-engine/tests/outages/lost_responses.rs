@@ -165,6 +165,7 @@ impl<'a> Fixture<'a> {
                     summary: "Is this correct?".to_owned(),
                     questions: Vec::new(),
                     scope: onward_core::step::ReviewScope::Plan,
+                    options: Default::default(),
                     token,
                     session,
                 };

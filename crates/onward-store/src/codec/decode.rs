@@ -19,6 +19,7 @@ use onward_core::{Code, Event, Json, PlanStatus, StepId, StepStatus};
 
 use super::details::Details;
 use super::part::{ACTIONS, each};
+use super::review;
 use super::scalar::{Priority, values};
 use super::{Undecodable, required, unknown, word};
 
@@ -301,12 +302,13 @@ fn taken(step: StepId, details: Owned) -> Result<Event, Undecodable> {
 }
 
 fn reviewed(step: StepId, mut details: Owned) -> Result<Event, Undecodable> {
-    let review = required("reviewId", details.review_id.take())?.0;
+    let id = required("reviewId", details.review_id.take())?.0;
     let action = if details.action.as_deref() == Some("review_requested") {
         let (summary, questions) = (details.summary.take(), details.questions.take());
         let session = details.session_id.take().map(SessionId::new);
         let scope = details.scope.take().map(|scope| scope.0);
         let by = details.review_by.take().map(|by| by.0);
+        let options = review::options(details.fields.take());
         let result = details.result_summary.is_some().then(|| result(details));
         let result = result.transpose()?;
         let of_result = result.as_ref().map(|result| result.summary.clone());
@@ -317,16 +319,18 @@ fn reviewed(step: StepId, mut details: Owned) -> Result<Event, Undecodable> {
             scope: scope.unwrap_or_default(),
             by,
             result,
+            options,
         }
     } else {
         ReviewAction::Decided {
             decision: word("action", details.action, &Decision::ALL, Decision::as_str)?,
             feedback: details.feedback,
+            answers: details.answers,
         }
     };
     Ok(Event::UserReviewed {
         step,
-        review,
+        review: id,
         action,
     })
 }

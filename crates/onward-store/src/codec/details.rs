@@ -14,6 +14,7 @@ use super::gates::EvidenceJson;
 use super::part::{
     BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, StallJson, SuccessorJson, VerdictJson,
 };
+use super::review::FieldJson;
 use super::scalar::{Millis, Priority, Text, optional};
 
 macro_rules! optional_fields {
@@ -45,6 +46,7 @@ optional_fields! {
     /// Fields are in the order of their keys in a stored text: the alphabetical order.
     struct Details {
         action: T,
+        answers: V,
         artifact_id: Text<ArtifactId>,
         attempt: u32,
         branch: BranchJson<T>,
@@ -58,6 +60,7 @@ optional_fields! {
         evidence: Vec<EvidenceJson<T>>,
         execution_id: Text<SkillExecutionId>,
         feedback: T,
+        fields: Vec<FieldJson<T>>,
         forked_from: ForkedFromJson,
         from: T,
         insert_after_order: u32,

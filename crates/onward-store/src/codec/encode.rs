@@ -16,6 +16,7 @@ use onward_core::{Event, Json, PlanStatus, StepStatus};
 use super::details::Details;
 use super::gates;
 use super::part::{BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, each, some_labels};
+use super::review;
 use super::scalar::{Millis, Priority, Text, texts};
 
 const PENDING: &str = StepStatus::Pending.as_str();
@@ -245,7 +246,9 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 scope,
                 by,
                 result,
+                options,
             } => {
+                self.fields = review::fields(&options.fields);
                 match result {
                     // The summary of the review is that of the result.
                     Some(result) => self.add_result(result),
@@ -257,8 +260,13 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 self.add_session(session.as_ref());
                 self.add_move(scope.previous_status().as_str(), AWAITING_INPUT);
             }
-            ReviewAction::Decided { decision, feedback } => {
+            ReviewAction::Decided {
+                decision,
+                feedback,
+                answers,
+            } => {
                 self.feedback = feedback.as_deref();
+                self.answers = answers.as_ref();
                 if *decision == Decision::Modify {
                     self.add_move(AWAITING_INPUT, IN_PROGRESS);
                 }

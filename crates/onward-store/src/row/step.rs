@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::{labels_text, maybe_mirror, mirror, read_labels, read_priority};
 use crate::codec::gates::{EvidenceJson, ResultJson, evidence};
 use crate::codec::json;
+use crate::codec::review::{FieldJson, fields, options};
 use crate::codec::scalar::{Text, optional, texts, values};
 use crate::error::Error;
 use crate::value::{Cells, IntoValue, Row, Value, params};
@@ -238,6 +239,8 @@ impl<'g> From<&'g Gates> for GatesJson<&'g str> {
 #[serde(rename_all = "camelCase")]
 #[serde(bound(deserialize = "T: Deserialize<'de>"))]
 struct ReviewJson<T> {
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    fields: Option<Vec<FieldJson<T>>>,
     questions: Vec<T>,
     requested_at: Text<Timestamp>,
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
@@ -262,6 +265,7 @@ impl From<ReviewJson<String>> for Review {
             by: json.review_by.map(|by| by.0),
             session: json.session_id.map(SessionId::new),
             result: json.result.map(Into::into),
+            options: options(json.fields),
         }
     }
 }
@@ -269,6 +273,7 @@ impl From<ReviewJson<String>> for Review {
 impl<'r> From<&'r Review> for ReviewJson<&'r str> {
     fn from(review: &'r Review) -> Self {
         Self {
+            fields: fields(&review.options.fields),
             questions: review.questions.iter().map(String::as_str).collect(),
             requested_at: Text(review.requested_at),
             result: review.result.as_deref().map(ResultJson::from),

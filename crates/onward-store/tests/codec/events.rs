@@ -19,10 +19,10 @@ use onward_core::policy::OnStall;
 use onward_core::routing::Routing;
 use onward_core::stall::Stall;
 use onward_core::step::{
-    Claim, Evidence, EvidenceKind, FailReason, Gates, NewStep, ReviewBy, ReviewScope, SkipCause,
-    StepResult, StepType,
+    Claim, Evidence, EvidenceKind, FailReason, FieldKind, FieldOption, Gates, NewStep, ReviewBy,
+    ReviewField, ReviewOptions, ReviewScope, SkipCause, StepResult, StepType,
 };
-use onward_core::{Code, Event, PlanStatus, StepId, StepStatus, Timestamp};
+use onward_core::{Code, Event, Json, PlanStatus, StepId, StepStatus, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -420,28 +420,65 @@ fn effects() -> BoxedStrategy<Effect> {
 fn review_actions() -> BoxedStrategy<ReviewAction> {
     prop_oneof![
         1 => requests(),
-        3 => (select(&Decision::ALL[..]), option::of(text()))
-            .prop_map(|(decision, feedback)| ReviewAction::Decided { decision, feedback }),
+        3 => (select(&Decision::ALL[..]), option::of(text()), option::of(answers())).prop_map(
+            |(decision, feedback, answers)| ReviewAction::Decided {
+                decision,
+                feedback,
+                answers,
+            }
+        ),
     ]
     .boxed()
+}
+
+fn answers() -> BoxedStrategy<Json> {
+    text()
+        .prop_map(|text| serde_json::json!({ "note": text, "colours": ["red"] }).into())
+        .boxed()
+}
+
+fn fields() -> BoxedStrategy<ReviewField> {
+    let choices = (text(), option::of(text()));
+    let choices = choices.prop_map(|(value, title)| FieldOption { value, title });
+    let kinds = select(&FieldKind::ALL[..]);
+    let default = option::of(text().prop_map(|text| serde_json::json!(text).into()));
+    (
+        text(),
+        option::of(text()),
+        kinds,
+        vec(choices, 0..3),
+        default,
+    )
+        .prop_map(|(name, title, kind, options, default)| ReviewField {
+            name,
+            title,
+            kind,
+            options,
+            default,
+        })
+        .boxed()
 }
 
 fn requests() -> BoxedStrategy<ReviewAction> {
     let scope = select(&ReviewScope::ALL[..]);
     let by = option::of(select(&ReviewBy::ALL[..]));
     let subject = (text(), option::of(results().prop_map(Arc::new)));
-    (subject, vec(text(), 0..3), sessions(), scope, by)
-        .prop_map(|((summary, result), questions, session, scope, by)| {
-            let of_result = result.as_ref().map(|result| result.summary.clone());
-            ReviewAction::Requested {
-                summary: of_result.unwrap_or(summary),
-                questions,
-                session,
-                scope,
-                by,
-                result,
-            }
-        })
+    let questions = (vec(text(), 0..3), vec(fields(), 0..3));
+    (subject, questions, sessions(), scope, by)
+        .prop_map(
+            |((summary, result), (questions, fields), session, scope, by)| {
+                let of_result = result.as_ref().map(|result| result.summary.clone());
+                ReviewAction::Requested {
+                    summary: of_result.unwrap_or(summary),
+                    questions,
+                    session,
+                    scope,
+                    by,
+                    result,
+                    options: ReviewOptions { fields },
+                }
+            },
+        )
         .boxed()
 }
 

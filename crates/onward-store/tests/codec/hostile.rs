@@ -16,12 +16,14 @@ use crate::events::events;
 const STEP: StepId = StepId::from_u128(7);
 
 /// Keys at the top level that may be absent: optional ones, and those for readers only.
-const OPTIONAL_KEYS: [&str; 24] = [
+const OPTIONAL_KEYS: [&str; 26] = [
+    "answers",
     "attempt",
     "confidence",
     "errorMessage",
     "evidence",
     "feedback",
+    "fields",
     "forkedFrom",
     "from",
     "labels",

@@ -376,6 +376,7 @@ fn a_review_request_contains_the_status_change() {
             questions: vec!["Which year?".to_owned()],
             session: None,
             scope: ReviewScope::Plan,
+            options: Default::default(),
             by: None,
             result: None,
         },
@@ -401,6 +402,7 @@ fn a_result_under_review_has_the_keys_of_a_result() {
             questions: Vec::new(),
             session: session(),
             scope: ReviewScope::Step,
+            options: Default::default(),
             by: Some(ReviewBy::Person),
             result: Some(Arc::new(StepResult {
                 evidence: vec![evidence()],

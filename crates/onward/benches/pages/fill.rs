@@ -111,6 +111,7 @@ async fn create_plan(engine: Engine, me: Caller, number: u32) {
                 summary: "Two fit.".to_owned(),
                 questions: vec!["Which one?".to_owned()],
                 scope: onward_core::step::ReviewScope::Plan,
+                options: Default::default(),
                 token: None,
                 session: None,
             };

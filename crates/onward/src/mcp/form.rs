@@ -155,13 +155,11 @@ pub(super) async fn call(
 ) -> CallToolResponse {
     let arguments = request.arguments.unwrap_or_default();
     let binding = state_binding(caller, &arguments);
-    let asked = Asked::from_arguments(&arguments);
     let call = Call::parse(tool, Value::Object(arguments));
     let review = ReviewCall {
         setup,
         caller,
         context,
-        asked,
     };
     if let Some(sealed) = request.request_state {
         let answers = request.input_responses.unwrap_or_default();
@@ -195,7 +193,15 @@ struct ReviewCall<'a> {
     setup: &'a Setup,
     caller: &'a Caller,
     context: &'a RequestContext<RoleServer>,
-    asked: Asked,
+}
+
+/// What the open review of a step asks.
+fn asked(step: &Step) -> Asked {
+    if let StepState::AwaitingInput { review, .. } = &step.state {
+        Asked::from(review)
+    } else {
+        Asked::default()
+    }
 }
 
 impl State {
@@ -259,30 +265,41 @@ impl ReviewCall<'_> {
         page: bool,
     ) -> (Result<Value, ToolError>, Option<Question>) {
         let state = State::new(&review, page);
-        let Some(params) = self.params(&review, page) else {
+        let asked = match self.asked(&state).await {
+            Ok(asked) => asked,
+            Err(error) => return (Err(error), None),
+        };
+        let Some(params) = self.params(&asked, &review, page) else {
             return (Ok(review), None);
         };
         match delivery {
             Delivery::Retry => (Ok(review), Some((state, params))),
-            Delivery::Request => match self.ask(&state, params).await {
+            Delivery::Request => match self.ask(&state, &asked, params).await {
                 Some(outcome) => (outcome, None),
                 None => (Ok(review), None),
             },
         }
     }
 
-    fn params(&self, review: &Value, in_page: bool) -> Option<ElicitRequestParams> {
+    async fn asked(&self, state: &State) -> Result<Asked, ToolError> {
+        let engine = &self.setup.tool_context.engine;
+        let (_, step) = engine.step(self.caller, state.step()?).await?;
+        Ok(asked(&step))
+    }
+
+    fn params(&self, asked: &Asked, review: &Value, in_page: bool) -> Option<ElicitRequestParams> {
         if !in_page {
-            return self.asked.form(self.context.protocol_version().as_ref());
+            return asked.form(self.context.protocol_version().as_ref());
         }
         let text = |name: &str| review.get(name)?.as_str().map(str::to_owned);
-        Some(page(&self.asked, text("url")?, text("reviewId")?))
+        Some(page(asked, text("url")?, text("reviewId")?))
     }
 
     /// Sends the question to the client and waits. Returns `None` without a decision.
     async fn ask(
         &self,
         state: &State,
+        asked: &Asked,
         params: ElicitRequestParams,
     ) -> Option<Result<Value, ToolError>> {
         let (peer, wait) = (&self.context.peer, self.setup.forms.wait);
@@ -308,7 +325,7 @@ impl ReviewCall<'_> {
             return None;
         };
         if !state.page {
-            let form = self.asked.parse(answer)?;
+            let form = asked.parse(answer)?;
             return Some(self.decide(state, form).await);
         }
         if answer.action != ElicitationAction::Accept {
@@ -408,7 +425,7 @@ impl ReviewCall<'_> {
             let decision = decision_of(&step).filter(|_| !open);
             return self.current(&state, &plan, &step, decision);
         }
-        match answer.and_then(|answer| self.asked.parse(answer)) {
+        match answer.and_then(|answer| asked(&step).parse(answer)) {
             Some(form) if open => self.decide(&state, form).await,
             form => {
                 let decision = form.map(|form| CoreDecision::from(form.decision));
@@ -423,6 +440,7 @@ impl ReviewCall<'_> {
         let decision = CoreDecision::from(form.decision);
         let review = ReviewDecision {
             review: state.review.parse().ok(),
+            answers: form.answers,
             ..ReviewDecision::new(state.step()?, decision, form.feedback)
         };
         let engine = &self.setup.tool_context.engine;
@@ -468,7 +486,7 @@ pub(super) fn input_requests(
     review: &Review,
 ) -> Option<InputRequests> {
     let modes = Modes::new(setup, caller, context);
-    let asked = Asked::new(review.summary.clone(), review.questions.clone());
+    let asked = Asked::from(review);
     let params = if modes.form {
         asked.form(context.protocol_version().as_ref())?
     } else {
@@ -511,14 +529,13 @@ pub(super) async fn answer(
     }
     let engine = &setup.tool_context.engine;
     let (_, current) = engine.step(caller, step).await?;
-    let mut asked = Asked::new(String::new(), Vec::new());
-    if let StepState::AwaitingInput { review, .. } = current.state {
-        asked = Asked::new(review.summary, review.questions);
-    }
-    let form = asked.parse(response);
+    let form = asked(&current).parse(response);
     let form = form.ok_or_else(|| invalid("must contain a `decision`"))?;
     let decision = CoreDecision::from(form.decision);
-    let review = ReviewDecision::new(step, decision, form.feedback);
+    let review = ReviewDecision {
+        answers: form.answers,
+        ..ReviewDecision::new(step, decision, form.feedback)
+    };
     engine.decide_review(caller, review).await?;
     Ok(FormAnswer::Decided)
 }

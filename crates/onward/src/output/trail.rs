@@ -289,12 +289,22 @@ impl Trail {
             ReviewAction::Requested { summary, .. } => {
                 format!("requested a review of {step}: {summary}")
             }
-            ReviewAction::Decided { decision, feedback } => {
+            ReviewAction::Decided {
+                decision,
+                feedback,
+                answers,
+            } => {
                 let decided = match decision {
                     Decision::Approve => format!("approved {step}"),
                     Decision::Reject => format!("rejected {step}"),
                     Decision::Modify => format!("requested changes to {step}"),
                     Decision::Skip => format!("decided to skip {step}"),
+                };
+                // The feedback of requested changes contains the answers.
+                let answers = answers.as_ref().filter(|_| *decision != Decision::Modify);
+                let decided = match answers {
+                    Some(answers) => format!("{decided} with the answers {}", answers.as_str()),
+                    None => decided,
                 };
                 with_reason(decided, feedback.as_deref())
             }

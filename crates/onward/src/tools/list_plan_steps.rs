@@ -35,9 +35,8 @@ pub(super) struct Input {
     max_chars: Option<usize>,
 }
 
-/// Only steps in this status: pending: not started; in_progress: claimed by an agent;
-/// awaiting_input: under user review; completed: has a result; skipped: by a branch or a decision;
-/// failed: ended without a result
+/// pending: not started; in_progress: claimed; awaiting_input: under review; completed: has a result;
+/// skipped: by a branch or a decision; failed: no result
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Status {

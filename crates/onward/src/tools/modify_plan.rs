@@ -196,8 +196,7 @@ impl Spec for ModifyPlan {
         "/properties/steps/items/properties/reviewBy",
         "/properties/steps/items/properties/labels",
         "/properties/steps/items/properties/priority",
-        "/properties/branch/properties/actionParams/properties/steps",
-        "/properties/branch/properties/actionParams/properties/targetStepId",
+        "/properties/branch/properties/actionParams",
     ];
     const REPEATED: &'static [&'static str] = &["/properties/steps", "/properties/branch"];
 

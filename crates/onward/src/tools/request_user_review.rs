@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use onward_core::id::TaskId;
 use onward_core::policy::{
-    MAX_CLAIM_TOKEN, MAX_QUESTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_SUMMARY,
+    MAX_CLAIM_TOKEN, MAX_FIELDS, MAX_QUESTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_SUMMARY,
 };
-use onward_core::step::ReviewScope;
+use onward_core::step::{ReviewField, ReviewOptions, ReviewScope};
 use onward_engine::Caller;
 use onward_engine::step::ReviewRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::review_fields::Field;
 use super::{Hints, RunFuture, Spec, ToolContext, ToolError, params};
 use crate::wire::review::ReviewOutcome;
 
@@ -34,6 +35,10 @@ pub(super) struct Input {
     /// Questions for the user
     #[schemars(length(max = MAX_QUESTIONS), inner(length(min = 1, max = MAX_REMARK)))]
     questions: Option<Vec<String>>,
+    /// Typed questions: {name, type: text|number|boolean|choice|choices, title?, options?: [{value,
+    /// title?}], default?}. Answers: `result.review.answers`
+    #[schemars(length(max = MAX_FIELDS))]
+    fields: Option<Vec<Field>>,
     scope: Option<Scope>,
     /// From `get_next_step`
     #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
@@ -71,8 +76,13 @@ impl Spec for RequestUserReview {
         call `submit_user_decision`, or `get_next_step` if they decided elsewhere.";
     const HINTS: Hints = Hints::ADDITIVE;
     const IN_CORE: bool = true;
-    const UNLISTED: &'static [&'static str] = &["/properties/sessionId"];
-    const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/scope"];
+    // The description of `fields` has its properties, in fewer tokens.
+    const UNLISTED: &'static [&'static str] = &[
+        "/properties/sessionId",
+        "/properties/fields/items/properties",
+        "/properties/fields/items/required",
+    ];
+    const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/scope", "/properties/fields"];
     const STORES_REJECTED_INPUT: bool = true;
 
     async fn run(
@@ -115,11 +125,14 @@ async fn request(
 ) -> Result<ReviewRequest, ToolError> {
     let work = || json!({ "summary": input.summary, "questions": input.questions });
     let step = params::step_id_or_store(context, caller, &input.step_id, work).await?;
+    let fields = input.fields.unwrap_or_default().into_iter();
+    let fields = fields.map(ReviewField::from).collect();
     Ok(ReviewRequest {
         step,
         summary: input.summary,
         questions: input.questions.unwrap_or_default(),
         scope: input.scope.unwrap_or_default().into(),
+        options: ReviewOptions { fields },
         token: params::claim_token(input.claim_token),
         session: params::session_id(input.session_id),
     })

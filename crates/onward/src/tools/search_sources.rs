@@ -25,14 +25,13 @@ pub(super) struct Input {
     limit: Option<u32>,
     /// Only research and outputs of this plan
     plan_id: Option<String>,
-    /// Only this type: note: an agent's own text; source: a document; data: tables or values;
-    /// finding: a conclusion; quote: a literal excerpt; late_result: a step result that was
-    /// rejected; other: anything else
+    /// note: own text; source: document; data: tables, values; finding: conclusion; quote: excerpt;
+    /// late_result: rejected step result; other: anything else
     artifact_type: Option<ArtifactKind>,
-    /// Only items created at or after this RFC 3339 time, e.g. 2026-07-28T09:00:00Z
+    /// Created at or after this RFC 3339 time
     #[schemars(length(max = MAX_TIME))]
     created_after: Option<String>,
-    /// Only items created before this RFC 3339 time
+    /// Created before this time
     #[schemars(length(max = MAX_TIME))]
     created_before: Option<String>,
 }

@@ -24,9 +24,8 @@ pub(super) struct Input {
     /// Text to store; at most 1 MiB in UTF-8
     #[schemars(length(min = 1, max = MAX_CONTENT_BYTES))]
     content: String,
-    /// note (default): your own text; source: a document; data: tables or values; finding: a
-    /// conclusion; quote: a literal excerpt; late_result: a step result that was rejected; other:
-    /// anything else
+    /// note (default): own text; source: document; data: tables, values; finding: conclusion; quote:
+    /// excerpt; late_result: rejected step result; other: anything else
     artifact_type: Option<ArtifactKind>,
     /// Plan it belongs to
     plan_id: Option<String>,

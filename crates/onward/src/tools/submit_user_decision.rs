@@ -11,6 +11,7 @@ use onward_engine::step::ReviewDecision;
 use onward_engine::{Caller, Engine, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::{Hints, Spec, ToolContext, ToolError, params};
 use crate::hint::Interface;
@@ -29,6 +30,8 @@ pub(super) struct Input {
     /// The user's comment; required for modify
     #[schemars(length(max = MAX_REMARK))]
     feedback: Option<String>,
+    /// Answers to the `fields` of the review, by name
+    answers: Option<Map<String, Value>>,
     /// From `get_next_step`
     #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     claim_token: Option<String>,
@@ -140,8 +143,11 @@ impl Spec for SubmitUserDecision {
     };
     const IN_CORE: bool = true;
     const UNLISTED: &'static [&'static str] = &["/properties/claimToken", "/properties/edits"];
-    const UNLISTED_IN_CORE: &'static [&'static str] =
-        &["/properties/reviewId", "/properties/sessionId"];
+    const UNLISTED_IN_CORE: &'static [&'static str] = &[
+        "/properties/reviewId",
+        "/properties/sessionId",
+        "/properties/answers",
+    ];
 
     async fn run(
         context: &ToolContext,
@@ -165,6 +171,7 @@ impl Spec for SubmitUserDecision {
             is_by_agent: matches!(context.interface, Interface::Mcp(_)),
             decision: input.decision.into(),
             feedback: input.feedback,
+            answers: input.answers.unwrap_or_default(),
             token: params::claim_token(input.claim_token),
             session: params::session_id(input.session_id),
             edits: Edit::modifications(input.edits.unwrap_or_default(), &context.engine)?,

@@ -13,6 +13,7 @@ mod assets;
 pub(super) mod cached;
 mod evidence;
 mod export;
+mod fields;
 mod form;
 mod format;
 mod inbox;

@@ -1,7 +1,7 @@
 //! Open reviews, and the responses of `request_user_review` and `submit_user_decision`.
 
 use onward_core::event::Decision;
-use onward_core::step::{Review as CoreReview, ReviewBy, StepResult};
+use onward_core::step::{Review as CoreReview, ReviewBy, ReviewField, StepResult};
 use onward_core::{Json, PlanId, Step, StepId, StepStatus};
 use onward_engine::Sheet;
 use onward_engine::list::OpenReview;
@@ -30,6 +30,9 @@ pub(crate) struct Review {
     summary: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<String>,
+    /// Typed questions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<Field>,
     requested_at: String,
     /// What waits for the decision: the plan, or the step and those that depend on it.
     scope: &'static str,
@@ -41,6 +44,47 @@ pub(crate) struct Review {
     result: Option<ReviewedResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+}
+
+/// A typed question.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Field {
+    name: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    options: Vec<FieldOption>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    default: Option<Json>,
+}
+
+/// A value to choose.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct FieldOption {
+    value: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+}
+
+impl Field {
+    fn new(field: &ReviewField) -> Self {
+        let options = field.options.iter().map(|option| FieldOption {
+            value: option.value.clone(),
+            title: option.title.clone(),
+        });
+        Self {
+            name: field.name.clone(),
+            kind: field.kind.as_str(),
+            title: field.title.clone(),
+            options: options.collect(),
+            default: field.default.clone(),
+        }
+    }
 }
 
 /// A result under review. Its summary is that of the review.
@@ -87,6 +131,7 @@ impl Review {
             title: None,
             summary: review.summary.clone(),
             questions: review.questions.clone(),
+            fields: review.options.fields.iter().map(Field::new).collect(),
             requested_at: super::at(review.requested_at),
             scope: review.scope.as_str(),
             review_by: review.by.map(ReviewBy::as_str),

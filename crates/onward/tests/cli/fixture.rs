@@ -294,6 +294,7 @@ impl Builder {
             summary: "Three boats fit.\nThe blue one is the cheapest.".to_owned(),
             questions: vec!["Is blue acceptable?".to_owned()],
             scope: onward_core::step::ReviewScope::Plan,
+            options: Default::default(),
             token: None,
             session: None,
         };

@@ -156,6 +156,9 @@ fn only_free_form_data_has_no_properties() {
         .map(|field| field.path.clone())
         .collect();
     let free_form = [
+        "answers",
+        // Its description has the properties, in fewer tokens.
+        "fields",
         "metadata",
         "result",
         "schema",
@@ -196,6 +199,7 @@ const OMITTED: &[&str] = &[
     "modify_plan dependsOn",
     "modify_plan modificationRationale",
     "report_step_progress percent",
+    "request_user_review fields",
     "request_user_review scope",
     "store_research_output mediaType",
     "submit_step_result evidence",
@@ -205,6 +209,7 @@ const OMITTED: &[&str] = &[
     "submit_step_result evidence[].value",
     "submit_step_result outputFormattingNotes",
     "submit_step_result stepExecutionReport",
+    "submit_user_decision answers",
     "submit_user_decision reviewId",
     "submit_user_decision sessionId",
 ];

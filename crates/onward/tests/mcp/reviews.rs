@@ -364,9 +364,16 @@ fn the_answers_of_a_form_are_part_of_the_feedback() {
     }
 }
 
-#[test]
-fn a_client_of_an_older_version_gets_names_of_the_decisions() {
-    let dir = program();
+/// Calls a tool with a client of version 2025-06-18, which sends no protocol version per call.
+fn old_call(client: &mut Client, id: u64, name: &str, arguments: Value) {
+    client.send_message(&json!({
+        "jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": { "name": name, "arguments": arguments },
+    }));
+}
+
+/// A client of version 2025-06-18 with forms, and a step that it claimed.
+fn old_client(dir: &Program) -> (Client, String) {
     let mut command = dir.command(&["mcp"]);
     let mut client = Client::from_command(&mut command, Era::Stateless, json!({}));
     client.send_message(&json!({
@@ -378,28 +385,26 @@ fn a_client_of_an_older_version_gets_names_of_the_decisions() {
         },
     }));
     client.response_to(1_000);
-    let call = |client: &mut Client, id: u64, name: &str, arguments: Value| {
-        client.send_message(&json!({
-            "jsonrpc": "2.0", "id": id, "method": "tools/call",
-            "params": { "name": name, "arguments": arguments },
-        }));
+    let mut answer = |id: u64, name: &str, arguments: Value| {
+        old_call(&mut client, id, name, arguments);
+        client.response_to(id)["result"]["structuredContent"].clone()
     };
-    call(
-        &mut client,
-        1_001,
-        "create_research_plan",
-        fixtures::plan(1),
-    );
-    let plan = client.response_to(1_001)["result"]["structuredContent"]["planId"].clone();
-    call(
-        &mut client,
-        1_002,
-        "get_next_step",
-        json!({ "planId": plan }),
-    );
-    let step = client.response_to(1_002)["result"]["structuredContent"]["stepId"].clone();
-    let review = review_arguments(step.as_str().expect("step id"));
-    call(&mut client, 1_003, "request_user_review", review);
+    let plan = answer(1_001, "create_research_plan", fixtures::plan(1))["planId"].clone();
+    let step = answer(1_002, "get_next_step", json!({ "planId": plan }))["stepId"].clone();
+    (client, step.as_str().expect("step id").to_owned())
+}
+
+#[test]
+fn a_client_of_an_older_version_gets_names_of_the_decisions() {
+    let dir = program();
+    let (mut client, step) = old_client(&dir);
+    let mut review = review_arguments(&step);
+    let options = json!([{ "value": "red", "title": "Red one" }, { "value": "blue" }]);
+    review["fields"] = json!([
+        { "name": "colour", "type": "choice", "options": options, "default": "red" },
+        { "name": "sizes", "type": "choices", "options": options, "default": [] },
+    ]);
+    old_call(&mut client, 1_003, "request_user_review", review);
     let form = client.notification("elicitation/create");
     let fields = &form["params"]["requestedSchema"]["properties"];
     assert_eq!(fields["decision"]["enum"].as_array().map(Vec::len), Some(4));
@@ -408,6 +413,26 @@ fn a_client_of_an_older_version_gets_names_of_the_decisions() {
         Some(4)
     );
     assert!(fields["feedback"].get("default").is_none());
+    let colour = json!({
+        "type": "string", "title": "colour", "enum": ["red", "blue"],
+        "enumNames": ["Red one", "blue"],
+    });
+    assert_eq!(fields["field_colour"], colour);
+    assert!(fields.get("field_sizes").is_none());
+}
+
+#[test]
+fn a_client_that_cannot_show_a_required_question_gets_no_form() {
+    let dir = program();
+    let (mut client, step) = old_client(&dir);
+    let mut review = review_arguments(&step);
+    let options = json!([{ "value": "red" }, { "value": "blue" }]);
+    review["fields"] = json!([{ "name": "sizes", "type": "choices", "options": options }]);
+    old_call(&mut client, 1_003, "request_user_review", review);
+    let response = client.response_to(1_003);
+    let requested = success("request_user_review", &response);
+    assert_eq!(requested["stepStatus"], "awaiting_input");
+    assert!(requested.get("decision").is_none());
 }
 
 #[test]
@@ -424,4 +449,99 @@ fn a_decision_elsewhere_ends_the_wait_for_a_form() {
     assert_eq!(response["stepStatus"], "completed");
     let cancelled = client.notification("notifications/cancelled");
     assert_eq!(cancelled["params"]["requestId"], form["id"]);
+}
+
+#[test]
+fn the_typed_questions_of_a_review_are_fields_of_the_form() {
+    let dir = program();
+    let mut client = with_forms(&dir, Era::Handshake);
+    let plan = fixtures::create_plan(&mut client, 2);
+    let (step, _) = fixtures::claim_step(&mut client, &plan);
+    let colours = json!([{ "value": "red", "title": "Red one" }, { "value": "blue" }]);
+    let arguments = json!({
+        "stepId": step, "summary": "Ready to publish",
+        "fields": [
+            { "name": "colour", "type": "choice", "title": "Which?", "options": colours, "default": "blue" },
+            { "name": "sizes", "type": "choices", "options": colours, "default": ["red"] },
+            { "name": "sure", "type": "boolean", "default": true },
+            { "name": "count", "type": "number" },
+            { "name": "note", "type": "text" },
+        ],
+    });
+    let id = client.send_call("request_user_review", arguments);
+    let form = client.notification("elicitation/create");
+    let fields = &form["params"]["requestedSchema"]["properties"];
+    let colour = &fields["field_colour"];
+    assert_eq!(colour["title"], "Which?");
+    assert_eq!(colour["default"], "blue");
+    assert_eq!(
+        colour["oneOf"],
+        json!([{ "const": "red", "title": "Red one" }, { "const": "blue", "title": "blue" }])
+    );
+    let sizes = &fields["field_sizes"];
+    assert_eq!(sizes["type"], "array");
+    assert_eq!(sizes["items"]["anyOf"].as_array().map(Vec::len), Some(2));
+    assert_eq!(sizes["default"], json!(["red"]));
+    assert_eq!(fields["field_sure"]["type"], "boolean");
+    assert_eq!(fields["field_sure"]["default"], true);
+    assert_eq!(fields["field_count"]["type"], "number");
+    assert_eq!(fields["field_note"]["type"], "string");
+    let content = json!({
+        "decision": "approve", "field_sizes": ["red", "blue"], "field_count": 3,
+        "field_note": "fine", "field_sure": false,
+    });
+    let answer = json!({ "action": "accept", "content": content });
+    client.send_message(&json!({ "jsonrpc": "2.0", "id": form["id"], "result": answer }));
+    let response = client.response_to(id);
+    let response = success("request_user_review", &response);
+    assert_eq!(response["decision"], "approve");
+    let (next, _) = fixtures::claim_step(&mut client, &plan);
+    let context = client.call("get_step_context", json!({ "stepId": next }));
+    let answers = &context["priorResults"][0]["result"]["review"]["answers"];
+    assert_eq!(
+        *answers,
+        json!({
+            "colour": "blue", "sizes": ["red", "blue"], "sure": false, "count": 3, "note": "fine",
+        })
+    );
+}
+
+#[test]
+fn invalid_questions_and_answers_are_rejected_with_their_paths() {
+    let dir = program();
+    let mut client = Client::start(&dir, Era::Stateless);
+    let (plan, step) = claimed_step(&mut client);
+    let request = |field: Value| json!({ "stepId": step, "summary": "Ready", "fields": [field] });
+    for (field, path) in [
+        (json!({ "name": "a", "type": "colour" }), "fields[0].type"),
+        (json!({ "name": "a b", "type": "text" }), "fields[0].name"),
+        (
+            json!({ "name": "a", "type": "choice" }),
+            "fields[0].options",
+        ),
+        (
+            json!({ "name": "a", "type": "text", "min": 1 }),
+            "fields[0].min",
+        ),
+        (
+            json!({ "name": "a", "type": "number", "default": "many" }),
+            "fields[0].default",
+        ),
+    ] {
+        let error = client.call_rejected("request_user_review", request(field));
+        assert_eq!(error.paths(), [path]);
+    }
+    client.call(
+        "request_user_review",
+        request(json!({ "name": "count", "type": "number" })),
+    );
+    let decision = json!({ "stepId": step, "decision": "approve", "answers": { "count": "many" } });
+    let error = client.call_rejected("submit_user_decision", decision);
+    assert_eq!(error.paths(), ["answers.count"]);
+    let missing = dir.run(&["review", "decide", &plan, "approve"]);
+    assert_eq!(missing.code, Some(4), "{missing:?}");
+    let arguments = ["review", "decide", &plan, "approve", "--answer", "count=2"];
+    dir.run_ok(&arguments);
+    let step = dir.run_json(&["--json", "step", "show", &step]);
+    assert_eq!(step["data"]["review"]["answers"]["count"], 2, "{step}");
 }

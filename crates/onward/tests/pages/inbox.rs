@@ -35,6 +35,64 @@ async fn answers_reach_the_agent_with_their_questions() {
 }
 
 #[tokio::test]
+async fn typed_questions_are_inputs_of_the_form() {
+    let server = program("pages-fields").serve();
+    let created = server
+        .post("/api/v1/plans", plan("Boats", &["Offers", "Prices"]))
+        .await
+        .expect_success();
+    let id = text(&created, "planId");
+    let next = server
+        .post(&format!("/api/v1/plans/{id}/next"), json!({}))
+        .await;
+    let step = text(&next.expect_success(), "stepId");
+    let colours = json!([{ "value": "red", "title": "Red <one>" }, { "value": "blue" }]);
+    let review = json!({ "summary": "Two remain.", "fields": [
+        { "name": "colour", "type": "choice", "options": colours, "default": "blue" },
+        { "name": "sizes", "type": "choices", "options": colours },
+        { "name": "sure", "type": "boolean" },
+        { "name": "count", "type": "number" },
+        { "name": "note", "type": "text", "title": "Any <note>?", "default": "none" },
+    ] });
+    let path = format!("/api/v1/steps/{step}/review");
+    server.post(&path, review).await.expect_success();
+    let reviews = server.get("/api/v1/reviews").await.expect_success();
+    assert_eq!(reviews["reviews"][0]["fields"][0]["type"], "choice");
+    let browser = Browser::new(&server);
+    let page = browser.get("/inbox").await;
+    page.assert_contains("<option value=\"blue\" selected>");
+    page.assert_contains("Red &#60;one&#62;");
+    page.assert_contains("Any &#60;note&#62;?");
+    page.assert_contains("name=\"field-sizes\" value=\"blue\">");
+    let to = format!("/reviews/{step}/decide");
+    let mut fields = vec![
+        ("decision", "approve"),
+        ("field-colour", "red"),
+        ("field-sizes", "red"),
+        ("field-sizes", "blue"),
+        ("field-sure", "false"),
+        ("field-note", "a\r\nb"),
+        ("field-count", "many"),
+    ];
+    let rejected = browser.submit("/inbox", &to, &fields).await;
+    assert_eq!(rejected.status, 400);
+    rejected.assert_contains("<option value=\"red\" selected>");
+    rejected.assert_contains("name=\"field-sizes\" value=\"blue\" checked>");
+    rejected.assert_contains("value=\"many\"");
+    fields[6].1 = "2.5";
+    let decided = browser.submit("/inbox", &to, &fields).await;
+    assert_eq!(decided.location, "/inbox?done=approve");
+    let export = server.get(&format!("/api/v1/plans/{id}/export")).await;
+    let export = export.expect_success();
+    assert_eq!(
+        export["steps"][0]["result"]["review"]["answers"],
+        json!({
+            "colour": "red", "sizes": ["red", "blue"], "sure": false, "count": 2.5, "note": "a\nb",
+        })
+    );
+}
+
+#[tokio::test]
 async fn a_result_under_review_shows_its_evidence() {
     let server = program("pages-evidence").serve();
     let mut body = plan("Boats", &["Offers"]);

@@ -300,6 +300,7 @@ pub(super) async fn feedback(
                 ReviewAction::Decided {
                     decision,
                     feedback: Some(text),
+                    ..
                 },
             ..
         } = entry.event

@@ -3,13 +3,13 @@
 
 use onward_core::id::SessionId;
 use onward_core::plan::PlanState;
-use onward_core::step::Review;
+use onward_core::step::{Review, ReviewField};
 use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
 use onward_store::{
     Briefs, Contexts, Excerpt, OutputExcerpt, Plans, Sheet, StepBrief, StepLine, Steps, Tx, Which,
 };
 
-use super::budget::{Budget, cost};
+use super::budget::{Budget, cost, json_cost};
 use super::excerpts::{
     ENTRY_COST, PAGE_SIZE, StepWithResult, add_data, add_evidence, artifacts, count, may_fit,
     outputs,
@@ -25,6 +25,8 @@ use crate::plan::next_step::{StepInProgress, pending_review};
 const BASE_COST: usize = 1_100;
 /// Cost of a step apart from its texts.
 const STEP_COST: usize = 220;
+/// Cost of a value to choose in a typed question, apart from its texts.
+const OPTION_COST: usize = 25;
 /// Maximum number of steps in progress.
 const MAX_IN_PROGRESS: u32 = 50;
 
@@ -235,16 +237,27 @@ fn truncate_review(review: &mut Review, budget: &mut Budget) {
     let mut share = budget.share(2);
     share.spend(ENTRY_COST);
     share.text(&mut review.summary, usize::MAX);
-    let total = review.questions.len();
+    let total = review.asked().count();
     review
         .questions
         .retain_mut(|question| share.entry(3, question));
-    if review.questions.len() < total {
+    let fields = &mut review.options.fields;
+    fields.retain(|field| share.spend(field_cost(field)));
+    if review.asked().count() < total {
         share.mark_truncated();
     }
     // The result is as long as any other; the review page and `part: review` show it.
     review.result = None;
     budget.return_share(share);
+}
+
+/// Cost of a typed question in JSON.
+fn field_cost(field: &ReviewField) -> usize {
+    let title = |title: &Option<String>| title.as_deref().map_or(0, cost);
+    let options = field.options.iter();
+    let options = options.map(|option| OPTION_COST + cost(&option.value) + title(&option.title));
+    let default = field.default.as_ref().map_or(0, json_cost);
+    ENTRY_COST + cost(&field.name) + title(&field.title) + default + options.sum::<usize>()
 }
 
 /// Steps around the current position, nearest first. They get half of the remaining budget. The

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use onward_core::event::Decision;
 use onward_core::id::ClaimToken;
-use onward_core::step::{Evidence, EvidenceKind, ReviewScope, StepResult};
+use onward_core::step::{
+    Evidence, EvidenceKind, FieldKind, ReviewField, ReviewOptions, ReviewScope, StepResult,
+};
 use onward_core::{StepId, StepStatus};
 use onward_engine::step::{ProgressReport, ReviewRequest};
 use onward_engine::submit::Submission;
@@ -34,6 +36,20 @@ fn pass_gates(plan: &Plan, step: StepId, result: &mut StepResult) {
             .map(|number| evidence(&number.to_string()))
             .collect();
         result.data = Some(json!({ "verdict": "ok" }).into());
+    }
+}
+
+/// A request with two questions has a typed one, too.
+fn options(questions: &[String]) -> ReviewOptions {
+    let sure = ReviewField {
+        name: "sure".to_owned(),
+        title: None,
+        kind: FieldKind::Boolean,
+        options: Vec::new(),
+        default: Some(json!(true).into()),
+    };
+    ReviewOptions {
+        fields: vec![sure; usize::from(questions.len() == 2)],
     }
 }
 
@@ -118,14 +134,17 @@ impl Agents {
     ) -> Operation {
         let (step, token) = self.pick_claim(agent, tenant, plan);
         let rng = &mut self.rng;
+        let summary = if rng.percent(3) {
+            String::new()
+        } else {
+            format!("is this right {}", rng.below(3))
+        };
+        let questions = vec!["why?".to_owned(); rng.index(3)];
         Operation::RequestReview(ReviewRequest {
             step,
-            summary: if rng.percent(3) {
-                String::new()
-            } else {
-                format!("is this right {}", rng.below(3))
-            },
-            questions: vec!["why?".to_owned(); rng.index(3)],
+            summary,
+            options: options(&questions),
+            questions,
             scope: rng
                 .pick(&[ReviewScope::Plan, ReviewScope::Step])
                 .copied()

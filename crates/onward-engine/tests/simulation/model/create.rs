@@ -100,6 +100,7 @@ impl Plan {
             questions: Vec::new(),
             requested_at: ctx.now,
             scope: ReviewScope::Start,
+            options: Default::default(),
             by: Some(ReviewBy::Person),
             session: ctx.session.cloned(),
             result: None,

@@ -162,6 +162,7 @@ impl Plan {
             questions: Vec::new(),
             requested_at: ctx.now,
             scope: ReviewScope::Step,
+            options: Default::default(),
             by: Some(by),
             session: ctx.session.cloned(),
             result: Some(Arc::new(result.clone())),

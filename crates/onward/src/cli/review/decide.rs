@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use onward_core::command::Modification;
 use onward_core::event::Decision as Core;
-use onward_core::step::ReviewScope;
+use onward_core::step::{ReviewField, ReviewScope};
 use onward_engine::Engine;
 use onward_engine::step::ReviewDecision;
+use serde_json::{Map, Value};
 
 use crate::cli::Context;
 use crate::cli::database::Database;
@@ -19,6 +20,7 @@ use crate::cli::step::outlook;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::hint::{self, Interface};
+use crate::tools::review_fields::answers_of_texts;
 use crate::tools::submit_user_decision::Edit;
 use crate::wire::review::DecisionOutcome;
 
@@ -34,6 +36,9 @@ pub(crate) struct Decide {
     /// Feedback for the agent; required for `modify`
     #[arg(long, value_name = "TEXT")]
     feedback: Option<String>,
+    /// Answer to a typed question of the review; repeat it for several values
+    #[arg(long = "answer", value_name = "NAME=VALUE")]
+    answers: Vec<String>,
     /// JSON file with changes to the steps of a plan that you approve before its start; `-` for
     /// standard input
     ///
@@ -73,6 +78,7 @@ pub(super) async fn run(args: &Decide, cx: &Context) -> Result {
     let review = ReviewDecision {
         review: Some(open.id),
         edits,
+        answers: answers(&args.answers, &open.review.options.fields)?,
         ..ReviewDecision::new(open.step, decision, feedback)
     };
     let reviewed = engine.decide_review(caller, review).await?;
@@ -92,6 +98,29 @@ pub(super) async fn run(args: &Decide, cx: &Context) -> Result {
         cx.output.print_json(&DecisionOutcome::new(&reviewed))?;
     }
     Ok(Exit::Done)
+}
+
+/// The answers to the typed questions.
+fn answers(given: &[String], fields: &[ReviewField]) -> Result<Map<String, Value>> {
+    let mut pairs = Vec::new();
+    for answer in given {
+        let pair = answer.split_once('=').ok_or_else(|| {
+            let message = format!("invalid answer `{answer}`: must be NAME=VALUE");
+            Failure::usage(message, "see the names with `onward review show`")
+        })?;
+        if fields.iter().all(|field| field.name != pair.0) {
+            let message = format!("the review has no field `{}`", pair.0);
+            return Err(Failure::usage(
+                message,
+                "see the names with `onward review show`",
+            ));
+        }
+        pairs.push(pair);
+    }
+    Ok(answers_of_texts(fields, |name| {
+        let of_name = pairs.iter().filter(|(given, _)| *given == name);
+        of_name.map(|(_, text)| *text).collect()
+    }))
 }
 
 /// The changes in a file.

@@ -69,7 +69,7 @@ pub(super) async fn run(cx: &Context) -> Result {
 
 /// The number of questions of a review.
 pub(super) fn questions(review: &OpenReview) -> String {
-    match u64::try_from(review.review.questions.len()).unwrap_or(u64::MAX) {
+    match u64::try_from(review.review.asked().count()).unwrap_or(u64::MAX) {
         0 if review.review.scope == ReviewScope::Start => "plan".to_owned(),
         0 if review.review.result.is_some() => "result".to_owned(),
         0 => "approval".to_owned(),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use clap::Args;
 use onward_core::StepStatus;
 use onward_core::event::Decision;
-use onward_core::step::ReviewScope;
+use onward_core::step::{ReviewField, ReviewScope};
 use onward_engine::Sheet;
 use onward_engine::list::OpenReview;
 
@@ -69,6 +69,10 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
         let question = format!("{number}. {question}");
         let _ = write!(text, "\n{}", markdown::render(&question, cx.output, "  "));
     }
+    for field in &review.review.options.fields {
+        let line = field_line(field);
+        let _ = write!(text, "\n{}", markdown::render(&line, cx.output, "  "));
+    }
     let following = engine
         .list_steps(caller, review.plan, Some(StepStatus::Pending), 0, 1)
         .await?;
@@ -77,6 +81,12 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
         _ if scope == ReviewScope::Start => "start the plan".to_owned(),
         Some(next) => format!("continue with step {}", next.order),
         None => "finish the plan".to_owned(),
+    };
+    let has_fields = !review.review.options.fields.is_empty();
+    let answer = if has_fields {
+        " --answer NAME=VALUE"
+    } else {
+        ""
     };
     text.push('\n');
     for decision in [
@@ -89,7 +99,7 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
             continue;
         }
         let (option, effect) = match decision {
-            Decision::Approve => ("", approved.as_str()),
+            Decision::Approve => (answer, approved.as_str()),
             Decision::Modify => (" --feedback \"…\"", "send back to the agent"),
             Decision::Skip => ("", "skip the step"),
             Decision::Reject => ("", "fail the plan"),
@@ -100,6 +110,28 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
     }
     cx.output.print(&text)?;
     Ok(Exit::Done)
+}
+
+/// A typed question: its name, its type and its values.
+fn field_line(field: &ReviewField) -> String {
+    let mut line = format!("`{}`", field.name);
+    if let Some(title) = &field.title {
+        let _ = write!(line, ": {title}");
+    }
+    if field.kind.has_options() {
+        let values = field.options.iter().map(|option| match &option.title {
+            Some(title) => format!("`{}` ({title})", option.value),
+            None => format!("`{}`", option.value),
+        });
+        let values: Vec<String> = values.collect();
+        let _ = write!(line, " ({}: {})", field.kind, values.join(", "));
+    } else {
+        let _ = write!(line, " ({})", field.kind);
+    }
+    if let Some(default) = &field.default {
+        let _ = write!(line, ", default `{}`", default.as_str());
+    }
+    line
 }
 
 /// Whether the plan has other pending reviews, so that its id is not enough.

@@ -194,7 +194,7 @@ fn row(overview: &Overview, database: &Database, listed: &Listed, id: &str) -> R
             let mut reviews = overview.reviews.iter();
             if let Some((open, _)) = reviews.find(|(open, _)| open.plan == head.id) {
                 id = format!("{id}/{}", open.order);
-                detail = match u64::try_from(open.review.questions.len()).unwrap_or(u64::MAX) {
+                detail = match u64::try_from(open.review.asked().count()).unwrap_or(u64::MAX) {
                     0 => "approval".to_owned(),
                     number => format::count(number, "question", "questions"),
                 };

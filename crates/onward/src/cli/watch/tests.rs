@@ -114,6 +114,7 @@ fn view() -> View {
                     questions: Vec::new(),
                     requested_at: ago(2),
                     scope: onward_core::step::ReviewScope::Plan,
+                    options: Default::default(),
                     by: None,
                     session: None,
                     result: None,

@@ -23,6 +23,7 @@ use onward_engine::{Caller, Engine, Error};
 use super::actions::find_step;
 use super::approval::{self, StepInputs};
 use super::evidence::{EvidenceRow, reviewer};
+use super::fields::{self, FieldInput};
 use super::format::{Age, RelativeTime, multiline, one_line, sentence};
 use super::layout::{Layout, Section, denial, render};
 use super::markdown_html::MarkdownHtml;
@@ -124,6 +125,7 @@ struct ReviewView {
     /// Whether only the first lines of the summary are visible at first.
     is_long: bool,
     questions: Vec<Question>,
+    fields: Vec<FieldInput>,
     /// Who must decide, if the step requires a review.
     reviewer: Option<&'static str>,
     /// Whether only the step and those that depend on it wait.
@@ -329,7 +331,7 @@ async fn items(visit: &Visit, open: &[OpenReview]) -> Result<Vec<Item>, PageErro
     });
     let reviews = open.iter().map(|review| {
         let (name, person) = named(&review.plan);
-        let questions = match review.review.questions.len() {
+        let questions = match review.review.asked().count() {
             0 if review.review.scope == ReviewScope::Start => {
                 "waits for the approval of the plan".to_owned()
             }
@@ -430,6 +432,7 @@ impl ReviewForm {
             summary: MarkdownHtml::render(&open.review.summary, MAX_CHARS),
             is_long: is_long(&open.review.summary),
             questions: questions.collect(),
+            fields: FieldInput::list(&open.review.options.fields),
             reviewer: open.review.by.map(reviewer),
             is_step_only: open.review.scope == ReviewScope::Step,
             is_start,
@@ -462,6 +465,7 @@ impl ReviewForm {
                 question.answer.clone_from(answer);
             }
             approval::restore(&mut self.row.steps, &error.fields);
+            fields::restore(&mut self.row.fields, &error.fields);
         }
         self.row.error = error;
         self
@@ -515,7 +519,9 @@ pub(super) async fn decide(Path(id): Path<String>, post: FormPost) -> PageResult
         Some(_) | None => Vec::new(),
     };
     let edits = Edit::modifications(edits, &visit.site.engine).map_err(Problem::from)?;
-    let questions = open.map_or_else(Vec::new, |open| open.review.questions);
+    let (questions, asked) = open.map_or_else(Default::default, |open| {
+        (open.review.questions, open.review.options.fields)
+    });
     let answers = answers(&fields, questions.len());
     let feedback = fields
         .get("feedback")
@@ -525,6 +531,7 @@ pub(super) async fn decide(Path(id): Path<String>, post: FormPost) -> PageResult
     let review = ReviewDecision {
         review: fields.parsed("review"),
         edits,
+        answers: fields::answers(&asked, &fields),
         ..ReviewDecision::new(step, decision, sent)
     };
     let result = run_to_completion(async move { engine.decide_review(&caller, review).await });

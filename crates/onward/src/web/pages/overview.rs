@@ -402,11 +402,11 @@ impl Queue<'_> {
             .find(|review| review.plan == plan.head.id);
         let detail = open.map_or(
             "a step waits for your decision".to_owned(),
-            |open| match open.review.questions.as_slice() {
+            |open| match open.review.asked().collect::<Vec<_>>().as_slice() {
                 [] => format!("step {} waits for your decision", open.order),
                 [one] => format!("step {} asks: “{}”", open.order, one_line(one, 100)),
-                [first, ..] => {
-                    let many = open.review.questions.len();
+                [first, more @ ..] => {
+                    let many = 1 + more.len();
                     format!(
                         "step {} asks {many} questions: “{}”",
                         open.order,

@@ -260,7 +260,8 @@ impl Verdict {
             self.sentence = when("A step waits for your decision, since ".to_owned());
             return;
         };
-        let asked = match open.review.questions.len() {
+        let number = open.review.asked().count();
+        let asked = match number {
             0 => "waits for your decision".to_owned(),
             1 => "asks you a question".to_owned(),
             many => format!("asks you {many} questions"),
@@ -270,16 +271,16 @@ impl Verdict {
             many => format!(" ({} more in the inbox)", many - 1),
         };
         self.sentence = when(format!("Step {} {asked}{others}, since ", open.order));
-        let question = |(number, question): (u32, &String)| {
+        let question = |(position, question): (u32, &str)| {
             // A number in the text would count as a list.
             let text = one_line(&markdown_html::plain_text(question), 200);
-            if open.review.questions.len() == 1 {
+            if number == 1 {
                 text
             } else {
-                format!("{number}. {text}")
+                format!("{position}. {text}")
             }
         };
-        let questions = (1..).zip(&open.review.questions).map(question);
+        let questions = (1..).zip(open.review.asked()).map(question);
         let summary = format!(
             "“{}”",
             one_line(&markdown_html::plain_text(&open.review.summary), 240)

@@ -1,0 +1,86 @@
+//! Mirror of the typed questions of a review.
+
+use onward_core::Json;
+use onward_core::step::{FieldKind, FieldOption, ReviewField, ReviewOptions};
+use serde::{Deserialize, Serialize};
+
+use super::part::each;
+use super::scalar::{Text, optional};
+
+/// Mirror of a question. Keys are in alphabetical order, here and below.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(deserialize = "T: Deserialize<'de>"))]
+pub(crate) struct FieldJson<T> {
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    default: Option<Json>,
+    name: T,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    options: Option<Vec<OptionJson<T>>>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    title: Option<T>,
+    #[serde(rename = "type")]
+    kind: Text<FieldKind>,
+}
+
+/// Mirror of a value to choose.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(deserialize = "T: Deserialize<'de>"))]
+pub(crate) struct OptionJson<T> {
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    title: Option<T>,
+    value: T,
+}
+
+impl<'f> From<&'f ReviewField> for FieldJson<&'f str> {
+    fn from(field: &'f ReviewField) -> Self {
+        Self {
+            default: field.default.clone(),
+            name: &field.name,
+            options: (!field.options.is_empty()).then(|| each(&field.options)),
+            title: field.title.as_deref(),
+            kind: Text(field.kind),
+        }
+    }
+}
+
+impl From<FieldJson<String>> for ReviewField {
+    fn from(json: FieldJson<String>) -> Self {
+        Self {
+            name: json.name,
+            title: json.title,
+            kind: json.kind.0,
+            options: each(json.options.unwrap_or_default()),
+            default: json.default,
+        }
+    }
+}
+
+impl<'o> From<&'o FieldOption> for OptionJson<&'o str> {
+    fn from(option: &'o FieldOption) -> Self {
+        Self {
+            title: option.title.as_deref(),
+            value: &option.value,
+        }
+    }
+}
+
+impl From<OptionJson<String>> for FieldOption {
+    fn from(json: OptionJson<String>) -> Self {
+        Self {
+            value: json.value,
+            title: json.title,
+        }
+    }
+}
+
+/// The mirror of a list of questions, if it is not empty.
+pub(crate) fn fields(list: &[ReviewField]) -> Option<Vec<FieldJson<&str>>> {
+    (!list.is_empty()).then(|| each(list))
+}
+
+/// The optional parts of a review.
+pub(crate) fn options(fields: Option<Vec<FieldJson<String>>>) -> ReviewOptions {
+    ReviewOptions {
+        fields: each(fields.unwrap_or_default()),
+    }
+}
