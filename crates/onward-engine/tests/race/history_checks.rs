@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onward_core::{Event, StepId};
+use onward_core::{Event, PlanId, StepId};
 use onward_store::Entry;
 
 use crate::agents::history::{Claim, Record, RecordKind, Response, digest};
@@ -18,6 +18,17 @@ pub fn assert_no_failures(records: &[Record]) {
         .filter(|record| record.is_failure())
         .collect();
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// The claims and results of one plan.
+pub fn of_plan(records: &[Record], plan: PlanId) -> Vec<Record> {
+    let is_own = |record: &&Record| match &record.kind {
+        RecordKind::Response(
+            Response::Claimed { plan: other, .. } | Response::Completed { plan: other, .. },
+        ) => *other == plan,
+        RecordKind::Ready | RecordKind::Call(_) | RecordKind::Response(_) => false,
+    };
+    records.iter().filter(is_own).cloned().collect()
 }
 
 /// The acknowledged claims and results are those of the audit trail, each once, and in order.

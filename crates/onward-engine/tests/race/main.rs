@@ -1,4 +1,4 @@
-//! Several processes with several agents on one plan or one file. No step is claimed twice, no
+//! Several processes with several agents on one plan, one project or one file. No step is claimed twice, no
 //! result is applied twice, the plan completes, and no call fails. The checks use the recorded
 //! history of every agent, not only the final state.
 //!
@@ -36,6 +36,9 @@ use agents::{audit_trails, consistency, plans};
 /// Time limit of a race.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// The task of agents that work on all plans of this project.
+const PROJECT: &str = "race";
+
 /// Each process is polled for this long before the next one.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -48,6 +51,18 @@ fn four_processes_with_eight_agents_each_share_a_plan_on_sqlite() {
 fn four_processes_with_eight_agents_each_share_a_plan_on_postgres() {
     let cluster = Cluster::start();
     share_one_plan(&TestDatabase::create_on(&cluster), "PostgreSQL");
+    assert_no_server_errors(&cluster);
+}
+
+#[test]
+fn four_processes_with_eight_agents_each_share_a_project_on_sqlite() {
+    share_a_project(&TestDatabase::create(Backend::Sqlite), "SQLite");
+}
+
+#[test]
+fn four_processes_with_eight_agents_each_share_a_project_on_postgres() {
+    let cluster = Cluster::start();
+    share_a_project(&TestDatabase::create_on(&cluster), "PostgreSQL");
     assert_no_server_errors(&cluster);
 }
 
@@ -123,6 +138,37 @@ fn share_one_plan(database: &TestDatabase, name: &str) {
         assert_completed(&engine, &caller, plan).await;
     });
     history_checks::print_latencies(&format!("{name}, four processes on one plan"), &records);
+}
+
+/// The agents know only the project. Every plan of it completes, whichever agents found it.
+fn share_a_project(database: &TestDatabase, name: &str) {
+    let mut rng = Rng::new(seed());
+    let plans = block_on(async {
+        let (engine, caller) = (database.open().await, Caller::local("creator"));
+        let mut plans = Vec::new();
+        for number in 0..8_u8 {
+            let mut command = plans::branching(&engine, &mut rng, "shared", 30);
+            command.routing.project_key = Some(PROJECT.to_owned());
+            command.routing.priority = number % 3;
+            let new_plan = engine.create_plan(&caller, command, None);
+            plans.push(new_plan.await.unwrap().created.plan);
+        }
+        plans
+    });
+    let records = run_workers(database, 4, 8, PROJECT);
+    block_on(async {
+        let (engine, caller) = (database.open().await, Caller::local("checker"));
+        let summary = consistency::check(&engine, &caller, &records).await;
+        assert_eq!(summary.unacknowledged, 0, "every call got a response");
+        history_checks::assert_no_failures(&records);
+        let audit_trails = audit_trails::read(&engine, &caller).await;
+        for plan in plans {
+            let records = history_checks::of_plan(&records, plan);
+            history_checks::assert_matches_audit_trail(&records, &audit_trails[&plan]);
+            assert_completed(&engine, &caller, plan).await;
+        }
+    });
+    history_checks::print_latencies(&format!("{name}, four processes on a project"), &records);
 }
 
 /// Runs worker processes until all of them have exited.

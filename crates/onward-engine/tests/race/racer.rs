@@ -1,10 +1,11 @@
-//! An agent that works on one plan until it ends. It claims steps with separate calls or with the
+//! An agent that works on one plan, or on the plans of a project, until they end. It claims steps with separate calls or with the
 //! submission of a result.
 
 use std::time::Duration;
 
 use onward_core::PlanId;
-use onward_engine::next_step::{AssignedStep, NextStep};
+use onward_engine::list::PlanQuery;
+use onward_engine::next_step::{AssignedStep, NextStep, Worker};
 use onward_engine::submit::{Submission, SubmitResponse};
 use onward_engine::{Caller, Engine};
 use onward_testbed::Rng;
@@ -58,6 +59,47 @@ impl Racer {
                 None => {}
             }
         }
+    }
+
+    /// Works on the plans of a project until none is open.
+    pub async fn work_in(mut self, project: &str) {
+        let mut assigned: Option<AssignedStep> = None;
+        loop {
+            let next = match assigned.take() {
+                Some(assigned) => self.submit(&assigned).await,
+                None => {
+                    let worker = Worker::default();
+                    let request = self
+                        .engine
+                        .next_step_of_project(&self.caller, project, worker);
+                    let no_plan = PlanId::from_u128(0);
+                    let response = |next: &NextStep| {
+                        let plan = assigned_step(next).map_or(no_plan, |assigned| assigned.plan);
+                        claim_response(plan, next)
+                    };
+                    self.recorder
+                        .call(Call::Next, no_plan, "", request, response)
+                        .await
+                }
+            };
+            if let Some(NextStep::Started(next)) = next {
+                assigned = Some(*next);
+            } else if self.has_ended(project).await {
+                return;
+            } else {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    async fn has_ended(&self, project: &str) -> bool {
+        let query = PlanQuery {
+            limit: 1,
+            project_key: Some(project.to_owned()),
+            ..PlanQuery::default()
+        };
+        let open = self.engine.list_plans(&self.caller, query).await;
+        open.is_ok_and(|open| open.plans.is_empty())
     }
 
     async fn submit(&mut self, assigned: &AssignedStep) -> Option<NextStep> {

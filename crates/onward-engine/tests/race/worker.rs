@@ -1,10 +1,11 @@
-//! A worker process: an engine, and agents that work on the plan in the configuration or on a new
-//! plan of this process.
+//! A worker process: an engine, and agents that work on the plan or project in the configuration, or on
+//! a new plan of this process.
 
 use onward_engine::Caller;
 use onward_engine::create::NewPlan;
 use onward_testbed::Rng;
 
+use crate::PROJECT;
 use crate::agents::history::{Call, Record, RecordKind, Response, digest, stdout_sink};
 use crate::agents::plans;
 use crate::agents::process::{WorkerConfig, run_as_worker};
@@ -27,7 +28,8 @@ async fn work(config: WorkerConfig) {
     });
     let mut rng = Rng::new(config.seed);
     let plan = match config.task.parse() {
-        Ok(plan) => plan,
+        Ok(plan) => Some(plan),
+        Err(_) if config.task == PROJECT => None,
         Err(_) => {
             let command = plans::branching(&engine, &mut rng, &config.name, 60);
             let plan = command.plan;
@@ -41,14 +43,19 @@ async fn work(config: WorkerConfig) {
             let new_plan = recorder
                 .call(Call::Create, plan, "", request, response)
                 .await;
-            new_plan.expect("plan was created").created.plan
+            Some(new_plan.expect("plan was created").created.plan)
         }
     };
     let mut agents = tokio::task::JoinSet::new();
     for number in 0..config.agents {
         let name = format!("{}-a{number}", config.name);
         let racer = Racer::new(&engine, name, Rng::new(rng.next_u64()), &sink);
-        agents.spawn(racer.work_on(plan));
+        agents.spawn(async move {
+            match plan {
+                Some(plan) => racer.work_on(plan).await,
+                None => racer.work_in(PROJECT).await,
+            }
+        });
     }
     agents.join_all().await;
 }
