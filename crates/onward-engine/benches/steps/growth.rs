@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use onward_core::command::{CreatePlan, StepSpec};
+use onward_core::step::StepType;
 use onward_engine::next_step::{NextStep, Worker};
 use onward_engine::{Address, Caller, Engine};
 use tokio::runtime::Runtime;
@@ -109,39 +111,59 @@ impl Bench<'_> {
         self.queue(database, full);
     }
 
-    /// Claims steps of a project with one ready step in each of the inserted plans.
+    /// Claims steps of the project of the inserted plans and of one with few plans, alternately.
     fn queue(&self, database: &str, full: &Address) {
         self.runtime.block_on(async {
             let engine = Engine::open(full, Default::default());
             let engine = engine.await.expect("engine opened");
             let caller = Caller::local("bench");
-            for (case, labels, is_assigned) in [
-                ("claim of the first", vec!["gpu".to_owned()], true),
-                ("no step with the labels", Vec::new(), false),
-            ] {
-                let mut calls = Samples::default();
-                for _ in 0..200 {
-                    let worker = Worker {
-                        labels: Some(labels.clone()),
-                        ..Worker::default()
-                    };
-                    let began = Instant::now();
-                    let next = engine.next_step_of_project(&caller, QUEUE, worker);
-                    let next = next.await.expect("next step was requested");
-                    calls.latencies.push(began.elapsed());
-                    let is_started = matches!(next, NextStep::Started(_));
-                    assert_eq!(is_started, is_assigned, "{next:?}");
-                }
-                println!(
-                    "{database}: {PLANS} ready steps in a project, {case}: {:.0} µs",
-                    calls.quantile(0.5).as_secs_f64() * 1e6,
-                );
+            let gpu = || Some(vec!["gpu".to_owned()]);
+            for _ in 0..CLAIMS {
+                let mut step = StepSpec::new(engine.new_step_id(), StepType::Custom, "Nothing.");
+                step.labels = gpu().unwrap_or_default();
+                let mut plan = CreatePlan::new(engine.new_plan_id(), "Few", "What?", vec![step]);
+                plan.routing.project_key = Some(FEW.to_owned());
+                let created = engine.create_plan(&caller, plan, None);
+                created.await.expect("plan was created");
             }
+            let claim = async |project: &str, labels: Option<Vec<String>>| {
+                let is_assigned = labels.is_some();
+                let worker = Worker {
+                    labels: Some(labels.unwrap_or_default()),
+                    ..Worker::default()
+                };
+                let began = Instant::now();
+                let next = engine.next_step_of_project(&caller, project, worker);
+                let next = next.await.expect("next step was requested");
+                let latency = began.elapsed();
+                let is_started = matches!(next, NextStep::Started(_));
+                assert_eq!(is_started, is_assigned, "{next:?}");
+                latency
+            };
+            let mut calls = [const { Vec::new() }; 3];
+            for _ in 0..CLAIMS {
+                calls[0].push(claim(QUEUE, gpu()).await);
+                calls[1].push(claim(FEW, gpu()).await);
+                calls[2].push(claim(QUEUE, None).await);
+            }
+            let [many, few, none] = calls.map(|latencies| {
+                let seconds = latencies.iter().map(Duration::as_secs_f64);
+                median(seconds.collect()) * 1e6
+            });
+            println!(
+                "{database}: claim in a project with {PLANS} ready steps {many:.0} µs, with at most \
+                 {CLAIMS} {few:.0} µs ({:.2} times); no step with these labels: {none:.0} µs",
+                many / few
+            );
             engine.close().await;
         });
     }
 }
 
+/// Number of claims in each project.
+const CLAIMS: usize = 200;
+/// The project with few plans.
+const FEW: &str = "few";
 /// The project of the first step of each inserted plan.
 const QUEUE: &str = "queue";
 /// Makes the first step of each inserted plan ready.
