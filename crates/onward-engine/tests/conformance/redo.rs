@@ -4,10 +4,11 @@ use onward_core::command::{ActionSpec, ForkPlan, Modification, StepRef};
 use onward_core::plan::ForkedFrom;
 use onward_core::{PlanId, StepId};
 use onward_engine::create::NewPlan;
+use onward_engine::next_step::NextStep;
 
 use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::operations::{code, document};
+use crate::operations::{code, document, submission_for};
 
 fn redo(step: StepId, cascade: bool) -> Modification {
     Modification::RedoStep {
@@ -32,6 +33,29 @@ async fn depends_on(harness: &Harness, plan: PlanId, step: StepId) -> Vec<u32> {
     let page = harness.engine.list_steps(&harness.me, plan, None, 0, 100);
     let page = page.await.unwrap();
     page.depends_on.get(&step).cloned().unwrap_or_default()
+}
+
+async fn a_superseded_step_has_no_notes_for_the_output(harness: &Harness) {
+    let (plan, steps) = chain(harness, 2).await;
+    for (number, redone) in [(1, Some(steps[0])), (2, None), (3, None)] {
+        let step = harness.claim(plan).await;
+        let mut submission = submission_for(&step, "found");
+        let notes = format!("as table {number}");
+        submission.result.formatting_notes = Some(notes);
+        harness.submit(submission).await.unwrap();
+        if let Some(redone) = redone {
+            harness.modify(plan, redo(redone, false)).await.unwrap();
+        }
+    }
+    let NextStep::Complete(notes) = harness.next_step(plan).await else {
+        panic!("the plan is not completed")
+    };
+    let notes: Vec<&str> = notes
+        .steps
+        .iter()
+        .map(|(_, _, note)| note.as_str())
+        .collect();
+    assert_eq!(notes, ["as table 2", "as table 3"]);
 }
 
 async fn a_redone_step_is_superseded_by_the_step_after_it(harness: &Harness) {
@@ -376,6 +400,7 @@ async fn rejects_a_fork_of_a_missing_plan_or_step(harness: &Harness) {
 }
 
 on_both_databases!(
+    a_superseded_step_has_no_notes_for_the_output,
     a_redone_step_is_superseded_by_the_step_after_it,
     pending_steps_wait_for_the_successor,
     cascade_redoes_the_completed_dependents,

@@ -37,6 +37,9 @@ impl OutputNotes {
 }
 
 fn notes_of_step(step: &Step) -> Option<StepNotes> {
+    if step.superseded_by.is_some() {
+        return None;
+    }
     let StepState::Completed { result, .. } = &step.state else {
         return None;
     };
