@@ -266,6 +266,8 @@ pub enum Reviewer {
         /// Whether it may decide reviews that are not a gate.
         permitted: bool,
     },
+    /// The policy of the review, at its deadline.
+    Policy,
 }
 
 /// Decide a review.

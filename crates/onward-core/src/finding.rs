@@ -12,7 +12,11 @@ use crate::event::{Event, ReviewAction};
 use crate::id::StepId;
 use crate::policy::{UnknownVariant, parse_variant};
 use crate::stall::Stall;
+use crate::step::Review;
 use crate::time::Timestamp;
+
+/// The end of the key of a reminder.
+pub const DUE: &str = "/due";
 
 /// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,6 +93,23 @@ impl Finding {
             since,
             note: None,
         }
+    }
+
+    /// The finding for a review without a decision at its deadline: one per review.
+    pub fn review_due(step: StepId, review: &Review) -> Self {
+        Self {
+            kind: Kind::Review,
+            key: format!("review/{}{DUE}", review.id),
+            step: Some(step),
+            attempt: None,
+            since: review.requested_at,
+            note: Some(review.summary.clone()),
+        }
+    }
+
+    /// Whether the finding is the second one of a review: its decision is due.
+    pub fn is_reminder(&self) -> bool {
+        self.kind == Kind::Review && self.key.ends_with(DUE)
     }
 
     /// The finding for a plan without an agent: one per period without agent activity.

@@ -16,7 +16,7 @@ pub use apply::{StepApplyError, StepChange};
 pub use failure::FailReason;
 pub use fields::{FieldKind, FieldOption, ReviewField};
 pub use gates::{Evidence, EvidenceKind, Gates};
-pub use review::{Review, ReviewBy, ReviewOptions, ReviewScope};
+pub use review::{Deadline, OnDeadline, Review, ReviewBy, ReviewOptions, ReviewScope};
 pub use work::{Undelivered, Work};
 
 use std::fmt;
@@ -537,6 +537,18 @@ impl Step {
             StepState::InProgress(work) => Some(work),
             StepState::AwaitingInput { work, .. } => work.as_ref(),
             StepState::Pending { .. }
+            | StepState::Completed { .. }
+            | StepState::Skipped { .. }
+            | StepState::Failed { .. } => None,
+        }
+    }
+
+    /// When the decision on the step is due, if it is under review with a deadline.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match &self.state {
+            StepState::AwaitingInput { review, .. } => Some(review.options.deadline?.at),
+            StepState::Pending { .. }
+            | StepState::InProgress(_)
             | StepState::Completed { .. }
             | StepState::Skipped { .. }
             | StepState::Failed { .. } => None,

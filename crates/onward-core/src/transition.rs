@@ -139,6 +139,8 @@ fn next_check(head: &PlanHead, changed: &[StepAfter], events: &[Event], now: Tim
     if events.iter().any(reopens) {
         return Due::By(now);
     }
-    let first = changed.iter().filter_map(|after| after.stalls_at).min();
-    first.map_or(Due::Unchanged, |at| Due::By(at.next()))
+    let stalls = changed.iter().filter_map(|after| after.stalls_at);
+    let deadlines = changed.iter().filter_map(|after| after.step.deadline());
+    let first = stalls.map(Timestamp::next).chain(deadlines).min();
+    first.map_or(Due::Unchanged, Due::By)
 }

@@ -206,8 +206,10 @@ fn review(entry: &Entry, action: &ReviewAction, text: &mut String) {
             decision,
             feedback,
             answers,
+            by_policy,
         } => {
-            let _ = writeln!(text, "**Decision**: `{decision}`, {at}, {actor}\n");
+            let policy = if *by_policy { " by policy" } else { "" };
+            let _ = writeln!(text, "**Decision**: `{decision}`{policy}, {at}, {actor}\n");
             // The feedback of requested changes contains the answers.
             if let Some(answers) = answers.as_ref().filter(|_| *decision != Decision::Modify) {
                 let _ = writeln!(text, "Answers: {}\n", escaped(answers.as_str()));

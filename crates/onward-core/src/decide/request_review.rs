@@ -7,9 +7,9 @@ use super::draft::Draft;
 use super::facts::StepFacts;
 use crate::command::RequestReview;
 use crate::event::{Event, ReviewAction};
-use crate::policy::{MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY};
+use crate::policy::{MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY, MAX_THRESHOLD};
 use crate::refusal::Refusal;
-use crate::step::{ReviewBy, ReviewScope, Step, StepCause, StepState};
+use crate::step::{OnDeadline, ReviewBy, ReviewOptions, ReviewScope, Step, StepCause, StepState};
 use crate::time::Timestamp;
 
 /// Decides the command.
@@ -31,6 +31,7 @@ pub fn decide(
         check.issue("questions", message);
     }
     check.fields(&command.options.fields);
+    check_deadline(&mut check, step, &command.options, now);
     if command.scope == ReviewScope::Start {
         check.issue("scope", "must be `plan` or `step`");
     }
@@ -67,12 +68,40 @@ pub fn decide(
     Ok(draft.into_events())
 }
 
+/// Checks the deadline.
+fn check_deadline(check: &mut Check, step: &Step, options: &ReviewOptions, now: Timestamp) {
+    let Some(deadline) = &options.deadline else {
+        return;
+    };
+    let latest = now.checked_add(MAX_THRESHOLD).unwrap_or(Timestamp::MAX);
+    if deadline.at <= now || deadline.at > latest {
+        check.issue("dueAt", "must be in the future, at most 365 days from now");
+    }
+    if deadline.action == OnDeadline::Approve {
+        if options.fields.iter().any(|field| field.default.is_none()) {
+            let message = "must not be `approve`: a field has no default";
+            check.issue("onDeadline", message);
+        }
+        if step.spec.gates.is_some() {
+            let message = "must not be `approve`: only a person may waive the gates of the step";
+            check.issue("onDeadline", message);
+        }
+    }
+}
+
 /// Whether the same review is already open.
 fn is_repetition(step: &Step, command: &RequestReview) -> bool {
     matches!(&step.state, StepState::AwaitingInput { review, .. }
         if review.summary == command.summary
             && review.questions == command.questions
             && review.scope == command.scope
-            && review.options == command.options
+            && is_same(&review.options, &command.options)
             && review.result.is_none())
+}
+
+/// Whether the optional parts are those of the same request. The deadline may be relative to the time
+/// of the request, so that a retry has a later one.
+fn is_same(open: &ReviewOptions, requested: &ReviewOptions) -> bool {
+    let action = |options: &ReviewOptions| options.deadline.map(|deadline| deadline.action);
+    open.fields == requested.fields && action(open) == action(requested)
 }

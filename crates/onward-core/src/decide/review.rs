@@ -62,6 +62,7 @@ pub fn decide(
     }
     let review = open_review(step, command)?;
     check_decision(review, command.decision)?;
+    check_deadline(review, command, now)?;
     let mut check = Check::default();
     let is_complete = command.decision == Decision::Approve;
     let answers = check.answers(&review.options.fields, &command.answers, is_complete);
@@ -92,6 +93,7 @@ pub fn decide(
             decision: command.decision,
             feedback: feedback.clone(),
             answers: (!answers.is_empty()).then(|| Value::Object(answers.clone()).into()),
+            by_policy: command.reviewer == Reviewer::Policy,
         },
     })?;
     let from = StepStatus::AwaitingInput;
@@ -177,6 +179,23 @@ fn check_decision(review: &Review, decision: Decision) -> Result<(), Refusal> {
         ),
     );
     check.finish()
+}
+
+/// The policy decides only at the deadline, and only as the review states.
+fn check_deadline(review: &Review, command: &DecideReview, now: Timestamp) -> Result<(), Refusal> {
+    if command.reviewer != Reviewer::Policy {
+        return Ok(());
+    }
+    let due = review
+        .options
+        .deadline
+        .filter(|deadline| deadline.at <= now);
+    let decision = due.and_then(|deadline| Decision::at_deadline(deadline.action));
+    if decision == Some(command.decision) {
+        Ok(())
+    } else {
+        Err(Refusal::ReviewNotPending(review.id))
+    }
 }
 
 /// Whether the reviewer may decide.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::id::{ReviewId, SessionId};
 use crate::json::Json;
 use crate::policy::{UnknownVariant, parse_variant};
-use crate::step::{ReviewBy, ReviewOptions, ReviewScope, StepResult};
+use crate::step::{OnDeadline, ReviewBy, ReviewOptions, ReviewScope, StepResult};
 
 /// A reviewer's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,6 +36,16 @@ impl Decision {
         match scope {
             ReviewScope::Plan | ReviewScope::Step => &Self::ALL,
             ReviewScope::Start => &[Decision::Approve, Decision::Reject],
+        }
+    }
+
+    /// The decision that this action makes at a deadline.
+    pub const fn at_deadline(action: OnDeadline) -> Option<Decision> {
+        match action {
+            OnDeadline::Remind => None,
+            OnDeadline::Approve => Some(Decision::Approve),
+            OnDeadline::Skip => Some(Decision::Skip),
+            OnDeadline::Reject => Some(Decision::Reject),
         }
     }
 
@@ -93,6 +103,8 @@ pub enum ReviewAction {
         feedback: Option<String>,
         /// The answers to the typed questions: a JSON object. With `approve`, including defaults.
         answers: Option<Json>,
+        /// Whether the policy of the review decided at its deadline, not a reviewer.
+        by_policy: bool,
     },
 }
 
@@ -118,6 +130,7 @@ impl Decided {
                 decision,
                 feedback,
                 answers,
+                ..
             } => Some(Self {
                 review,
                 decision: *decision,

@@ -47,6 +47,60 @@ impl Review {
 pub struct ReviewOptions {
     /// Typed questions, whose answers become data of the step's result.
     pub fields: Vec<ReviewField>,
+    /// When the decision is due.
+    pub deadline: Option<Deadline>,
+}
+
+/// When a decision is due, and what happens then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadline {
+    /// The time.
+    pub at: Timestamp,
+    /// The action of the sweep.
+    pub action: OnDeadline,
+}
+
+/// What happens if a review has no decision at its deadline.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum OnDeadline {
+    /// Users are notified again. The review stays pending.
+    #[default]
+    Remind,
+    /// The review is approved by policy.
+    Approve,
+    /// The step is skipped by policy.
+    Skip,
+    /// The review is rejected by policy.
+    Reject,
+}
+
+impl OnDeadline {
+    /// All actions.
+    pub const ALL: [Self; 4] = [Self::Remind, Self::Approve, Self::Skip, Self::Reject];
+
+    /// The value in the API and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            OnDeadline::Remind => "remind",
+            OnDeadline::Approve => "approve",
+            OnDeadline::Skip => "skip",
+            OnDeadline::Reject => "reject",
+        }
+    }
+}
+
+impl fmt::Display for OnDeadline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for OnDeadline {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
+    }
 }
 
 /// Who decides the review of a gate.

@@ -13,7 +13,8 @@ use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ClaimToken, SessionId, StepId};
 use onward_core::policy::OnStall;
 use onward_core::step::{
-    Evidence, EvidenceKind, ReviewBy, ReviewOptions, ReviewScope, StepResult, StepState,
+    Deadline, Evidence, EvidenceKind, OnDeadline, Review, ReviewBy, ReviewOptions, ReviewScope,
+    StepResult, StepState,
 };
 use onward_core::{Code, Command, PlanStatus, Step, StepStatus, StepType};
 use serde_json::{Map, Value, json};
@@ -227,10 +228,44 @@ fn request_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         scope: rng.pick(&ReviewScope::ALL).copied().unwrap_or_default(),
         options: ReviewOptions {
             fields: vec![plans::field(rng); usize::from(rng.one_in(3))],
+            deadline: deadline(state, rng),
         },
         token,
         session: plans::session(rng),
     })
+}
+
+fn deadline(state: &WalkState, rng: &mut Rng<'_>) -> Option<Deadline> {
+    let after = rng.pick(&[1, 1_000, 60_000]).copied().unwrap_or(1);
+    let action = rng.pick(&OnDeadline::ALL).copied().unwrap_or_default();
+    let at = state.offset_by(after);
+    rng.one_in(3).then_some(Deadline { at, action })
+}
+
+/// The decision of the sweep at the deadline of a review, usually not too early.
+fn decide_by_policy(state: &WalkState, step: StepId) -> Option<DecideReview> {
+    let review = review(state, step)?;
+    Some(DecideReview {
+        step,
+        decision: Decision::at_deadline(review.options.deadline?.action)?,
+        review: Some(review.id),
+        reviewer: Reviewer::Policy,
+        feedback: None,
+        answers: Map::new(),
+        token: None,
+        session: None,
+    })
+}
+
+fn review(state: &WalkState, step: StepId) -> Option<&Review> {
+    match &state.plan.step(step)?.state {
+        StepState::AwaitingInput { review, .. } => Some(review),
+        StepState::Pending { .. }
+        | StepState::InProgress(_)
+        | StepState::Completed { .. }
+        | StepState::Skipped { .. }
+        | StepState::Failed { .. } => None,
+    }
 }
 
 fn decide_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
@@ -243,6 +278,9 @@ fn decide_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
     let feedback =
         (decision == Decision::Modify || rng.one_in(3)).then(|| "test feedback".to_owned());
     let step = step_with(state, rng, &[StepStatus::AwaitingInput]);
+    if let Some(command) = decide_by_policy(state, step).filter(|_| rng.one_in(2)) {
+        return Command::DecideReview(command);
+    }
     Command::DecideReview(DecideReview {
         step,
         decision,
@@ -261,8 +299,7 @@ fn decide_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
 
 /// Usually an answer to each typed question of the step's review.
 fn answers(state: &WalkState, rng: &mut Rng<'_>, step: StepId) -> Map<String, Value> {
-    let step = state.plan.step(step);
-    let Some(StepState::AwaitingInput { review, .. }) = step.map(|step| &step.state) else {
+    let Some(review) = review(state, step) else {
         return Map::new();
     };
     let fields = review.options.fields.iter();

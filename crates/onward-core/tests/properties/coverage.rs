@@ -19,7 +19,7 @@ use crate::walk::{Walk, walks};
 const WALKS: usize = 400;
 
 /// Every event that a decision can emit, with its minimum count.
-const EVENTS: [(&str, usize); 61] = [
+const EVENTS: [(&str, usize); 62] = [
     ("plan_modified add_steps", 40),
     ("plan_modified remove_step", 15),
     ("plan_modified reorder_steps", 40),
@@ -61,6 +61,7 @@ const EVENTS: [(&str, usize); 61] = [
     ("user_reviewed modify", 20),
     ("user_reviewed skip", 15),
     ("user_reviewed reject", 8),
+    ("user_reviewed by policy", 8),
     ("session_resumed", 30),
     ("skill_started", 30),
     ("skill_completed without error", 30),
@@ -127,6 +128,12 @@ fn label(event: &Event) -> String {
             },
             ..
         } => "result submitted",
+        Event::UserReviewed {
+            action: ReviewAction::Decided {
+                by_policy: true, ..
+            },
+            ..
+        } => "by policy",
         Event::PlanModified { .. }
         | Event::StepProgressed { .. }
         | Event::FeedbackDelivered { .. }

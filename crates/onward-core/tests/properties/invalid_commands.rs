@@ -15,10 +15,10 @@ use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, SessionId, StepId};
 use onward_core::policy::{MAX_DEPENDENCIES, OnStall};
 use onward_core::step::{
-    Evidence, EvidenceKind, FieldKind, FieldOption, Gates, ReviewField, ReviewOptions, ReviewScope,
-    StepResult, StepType,
+    Deadline, Evidence, EvidenceKind, FieldKind, FieldOption, Gates, OnDeadline, ReviewField,
+    ReviewOptions, ReviewScope, StepResult, StepType,
 };
-use onward_core::{Code, Command, Step};
+use onward_core::{Code, Command, Step, Timestamp};
 use serde_json::json;
 
 use crate::rng::Rng;
@@ -85,6 +85,10 @@ pub(crate) fn command(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -
             scope: rng.pick(&ReviewScope::ALL).copied().unwrap_or_default(),
             options: ReviewOptions {
                 fields: vec![invalid_field(rng); rng.pick(&[0, 1, 21]).copied().unwrap_or(0)],
+                deadline: rng.one_in(3).then_some(Deadline {
+                    at: Timestamp::MIN,
+                    action: OnDeadline::Approve,
+                }),
             },
             token: rng.one_in(2).then(|| any_token(state, rng)),
             session: None,

@@ -81,7 +81,7 @@ impl WalkState {
         next
     }
 
-    fn offset_by(&self, millis: i64) -> Timestamp {
+    pub(crate) fn offset_by(&self, millis: i64) -> Timestamp {
         Timestamp::from_millis(self.clock.as_millis().saturating_add(millis))
     }
 

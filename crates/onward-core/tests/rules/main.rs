@@ -14,6 +14,7 @@ mod audit_trail;
 mod branches;
 mod claims;
 mod creation;
+mod deadlines;
 mod dependencies;
 mod gates;
 mod harness;

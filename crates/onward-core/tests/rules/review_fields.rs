@@ -37,7 +37,10 @@ fn request(harness: &Harness, fields: Vec<ReviewField>) -> Command {
         panic!("not a request")
     };
     Command::RequestReview(RequestReview {
-        options: ReviewOptions { fields },
+        options: ReviewOptions {
+            fields,
+            ..ReviewOptions::default()
+        },
         ..request
     })
 }

@@ -109,6 +109,7 @@ fn every_event_has_a_stable_name_and_action() {
             decision,
             feedback: None,
             answers: None,
+            by_policy: false,
         })
     };
     let progressed = |source| {

@@ -1,9 +1,11 @@
-//! The sweep: acts on stalls according to the plans' policies, interrupts tool calls that have
-//! timed out, and sleeps until the next deadline.
+//! The sweep: acts on stalls according to the plans' policies and on reviews at their deadlines,
+//! interrupts tool calls that have timed out, and sleeps until the next deadline.
 //!
 //! Deadlines are in two narrow tables. A plan or session may be checked too early, never too late.
 //! One process per database sweeps. After a start, or after a sleep past its deadline, the sweep
 //! gives steps and calls that were already inactive one grace period; see [`Watcher`].
+
+mod deadlines;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -235,7 +237,7 @@ impl Engine {
         Ok(postpone.await?)
     }
 
-    /// Checks one plan, acts on its stalls, and schedules the next check. Returns true if it acted.
+    /// Checks one plan, acts on its reviews and stalls, and schedules the next check. Returns true if it acted.
     async fn check_plan(
         &self,
         due: &DuePlan,
@@ -253,16 +255,28 @@ impl Engine {
         let acted = self.store.write(&caller.tenant, move |tx| {
             let ctx = ctx.clone();
             Box::pin(async move {
-                add_stall_notifications(tx, plan, &ctx).await?;
+                let Some(mut facts) = Facts(tx).stalls_of(plan, now).await? else {
+                    Transitions(tx).due(plan, Due::Never);
+                    return Ok(false);
+                };
+                let reviews = deadlines::handle(tx, &facts.0, &ctx).await?;
+                if reviews.commit_seq.is_some() {
+                    let changed = Facts(tx).stalls_of(plan, now).await?;
+                    facts = changed.unwrap_or(facts);
+                }
+                add_stall_notifications(tx, &facts, &ctx);
                 let command = Command::from(HandleStalls::default());
-                match run(tx, Target::Plan(plan), &command, &ctx, None).await? {
+                let target = Target::Plan(plan);
+                match run(tx, target, &command, &ctx, reviews.commit_seq).await? {
                     CommandOutcome::Applied(done) => {
                         let next =
                             next_check_at(tx, &done.head, &done.steps, &watcher, now).await?;
                         let idle = report_no_agent(tx, &done.head, &ctx).await?;
-                        let next = next.into_iter().chain(idle).min();
+                        let due = reviews.next_at;
+                        let due = due.filter(|_| !done.head.status().is_terminal());
+                        let next = next.into_iter().chain(idle).chain(due).min();
                         Transitions(tx).due(plan, next.map_or(Due::Never, Due::At));
-                        Ok(!done.events.is_empty())
+                        Ok(reviews.commit_seq.is_some() || !done.events.is_empty())
                     }
                     CommandOutcome::Rejected { refusal, .. } => Err(Error::from(refusal)),
                     CommandOutcome::NotFound => {
@@ -277,26 +291,19 @@ impl Engine {
 }
 
 /// Queues a notification for every stall of a plan, unless its policy ignores stalls.
-async fn add_stall_notifications(
-    tx: &mut Tx,
-    plan: PlanId,
-    ctx: &CommandContext,
-) -> Result<(), Error> {
-    let Some((head, steps)) = Facts(tx).stalls_of(plan, ctx.now).await? else {
-        return Ok(());
-    };
+fn add_stall_notifications(tx: &mut Tx, facts: &(PlanHead, Vec<Step>), ctx: &CommandContext) {
+    let (head, steps) = facts;
     let in_progress: Vec<&Step> = steps.iter().collect();
     let facts = handle_stalls::Facts {
-        plan: &head,
+        plan: head,
         in_progress: &in_progress,
         // No notification depends on it.
         changed_at: ctx.now,
         watcher: ctx.watcher.as_ref(),
     };
     for stall in handle_stalls::notifiable_stalls(&facts, &HandleStalls::default(), ctx.now) {
-        Notifications(tx).add_notice(plan, &Finding::from_stall(&stall), ctx.now);
+        Notifications(tx).add_notice(head.id, &Finding::from_stall(&stall), ctx.now);
     }
-    Ok(())
 }
 
 /// Queues a notification for a plan on which no agent works, once per period without activity. A

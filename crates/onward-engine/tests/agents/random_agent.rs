@@ -9,6 +9,7 @@ use onward_core::PlanId;
 use onward_core::command::{ActionSpec, BranchSpec, Modification, ModifyPlan, StepRef, StepUpdate};
 use onward_core::event::Decision;
 use onward_core::id::ClaimToken;
+use onward_core::step::{Deadline, OnDeadline, ReviewOptions};
 use onward_engine::create::NewPlan;
 use onward_engine::list::PlanQuery;
 use onward_engine::next_step::{AssignedStep, NextStep};
@@ -272,7 +273,7 @@ impl RandomAgent {
             summary: summary.clone(),
             questions: vec!["Is this correct?".to_owned()],
             scope: onward_core::step::ReviewScope::Plan,
-            options: Default::default(),
+            options: self.review_options(),
             token: Some(assigned.token.clone()),
             session: None,
         };
@@ -290,6 +291,17 @@ impl RandomAgent {
             .is_some()
         {
             self.decide(plan, step).await;
+        }
+    }
+
+    /// Sometimes a deadline, at which the sweeper decides if this process is killed before.
+    fn review_options(&mut self) -> ReviewOptions {
+        let at = self.engine.now().checked_add(Duration::from_millis(50));
+        let action = self.rng.pick(&OnDeadline::ALL).copied();
+        let deadline = at.zip(action).filter(|_| self.rng.percent(40));
+        ReviewOptions {
+            deadline: deadline.map(|(at, action)| Deadline { at, action }),
+            ..ReviewOptions::default()
         }
     }
 

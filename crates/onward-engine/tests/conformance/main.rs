@@ -35,6 +35,7 @@ mod clock_skew;
 mod constraints;
 mod corrupt;
 mod creation;
+mod deadlines;
 mod duplicate_submissions;
 mod export_import;
 mod extractions;

@@ -409,6 +409,7 @@ async fn respects_any_character_budget(harness: &Harness) {
         scope: onward_core::step::ReviewScope::Plan,
         options: ReviewOptions {
             fields: long_fields(),
+            deadline: None,
         },
         token: None,
         session: None,

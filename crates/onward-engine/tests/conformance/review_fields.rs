@@ -40,7 +40,10 @@ async fn request(harness: &Harness, step: &AssignedStep) -> OpenedReview {
         summary: "It is the Moon.".to_owned(),
         questions: Vec::new(),
         scope: ReviewScope::Step,
-        options: ReviewOptions { fields: fields() },
+        options: ReviewOptions {
+            fields: fields(),
+            ..ReviewOptions::default()
+        },
         token: None,
         session: None,
     };

@@ -118,12 +118,12 @@ impl Agents {
             (11, Choice::RequestReview),
             (if awaits_review { 45 } else { 1 }, Choice::Decide),
             (20, Choice::Modify),
-            (if stalled { 25 } else { 1 }, Choice::Resume),
+            (if stalled { 40 } else { 1 }, Choice::Resume),
             (1, Choice::Abandon),
             (3, Choice::ResumeSession),
             (deletion_weight, Choice::Delete),
             (untargeted * 2, Choice::CopyToTenant),
-            (if self.at_deadline { 200 } else { 9 }, Choice::Sweep),
+            (if self.at_deadline { 400 } else { 9 }, Choice::Sweep),
         ]);
         let (tenant, id) = key;
         let operation = match choice {

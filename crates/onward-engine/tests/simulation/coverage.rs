@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use crate::model::Model;
 use crate::response::Response;
 
-const REQUIRED: [&str; 52] = [
+/// A decision of the sweep at the deadline of a review.
+const BY_POLICY: &str = "user_reviewed by policy";
+
+const REQUIRED: [&str; 53] = [
     "rejected INVALID_STEP_REFERENCE",
     "rejected claim_superseded",
     "rejected conflict",
@@ -56,6 +59,7 @@ const REQUIRED: [&str; 52] = [
     "step_requeued taken_over",
     "step_skipped",
     "user_reviewed approve",
+    BY_POLICY,
     "user_reviewed modify",
     "user_reviewed reject",
     "user_reviewed skip",
@@ -77,6 +81,9 @@ impl Coverage {
             let action = entry.action.map(|action| format!(" {action}"));
             let name = format!("{}{}", entry.name, action.unwrap_or_default());
             *self.0.entry(name).or_default() += 1;
+            if entry.name == "user_reviewed" && entry.author == "sweep" {
+                *self.0.entry(BY_POLICY.to_owned()).or_default() += 1;
+            }
         }
     }
 

@@ -96,20 +96,21 @@ impl<'h> Scenario<'h> {
         environment.advance(Duration::from_millis(span));
     }
 
-    /// Advances the clock exactly to a stall deadline, or one millisecond past it.
+    /// Advances the clock exactly to a deadline of a stall or a review, or one millisecond past it.
     fn advance_to_deadline(&mut self) {
         let now = self.now();
         let steps = self.model.plans.values().flat_map(|plan| {
             let steps = plan.steps.iter();
             steps.filter_map(|step| step.active_until(plan.threshold))
         });
-        let first = self.model.first_deadline().map(|(at, _)| at);
-        let mut deadlines: Vec<Timestamp> = steps.chain(first).collect();
+        let first = self.model.first_stall().map(|(at, _)| at);
+        let decision = self.model.first_decision().map(|(at, _)| at);
+        let mut deadlines: Vec<Timestamp> = steps.chain(first).chain(decision).collect();
         deadlines.retain(|at| *at >= now);
         deadlines.sort();
         // Only the nearest ones: a far jump would pass all others.
         deadlines.truncate(3);
-        let preferred = first.filter(|at| *at >= now && self.rng.percent(50));
+        let preferred = first.filter(|at| *at >= now && self.rng.percent(65));
         if let Some(at) = preferred.or(self.rng.pick(&deadlines).copied()) {
             let past = Duration::from_millis(self.rng.below(2));
             self.harness.environment.set(at);
@@ -150,7 +151,9 @@ impl<'h> Scenario<'h> {
         if self.now() <= self.model.watcher.catches_up_at {
             return Ok(());
         }
-        match (self.model.first_deadline(), next_at) {
+        let first = self.model.first_stall().into_iter();
+        let first = first.chain(self.model.first_decision()).min();
+        match (first, next_at) {
             (Some((last, key)), None) => Err(format!(
                 "the sweeper has no next wakeup, but {key:?} is due after {last}"
             )),

@@ -18,6 +18,7 @@ use onward_core::step::{Claim, FailReason, SkipCause, StepResult};
 use onward_core::{Code, Event, Json, PlanStatus, StepId, StepStatus};
 
 use super::details::Details;
+use super::encode::POLICY;
 use super::part::{ACTIONS, each};
 use super::review;
 use super::scalar::{Priority, values};
@@ -308,7 +309,11 @@ fn reviewed(step: StepId, mut details: Owned) -> Result<Event, Undecodable> {
         let session = details.session_id.take().map(SessionId::new);
         let scope = details.scope.take().map(|scope| scope.0);
         let by = details.review_by.take().map(|by| by.0);
-        let options = review::options(details.fields.take());
+        let options = review::StoredOptions {
+            fields: details.fields.take(),
+            due_at: details.due_at.take(),
+            on_deadline: details.on_deadline.take(),
+        };
         let result = details.result_summary.is_some().then(|| result(details));
         let result = result.transpose()?;
         let of_result = result.as_ref().map(|result| result.summary.clone());
@@ -319,13 +324,14 @@ fn reviewed(step: StepId, mut details: Owned) -> Result<Event, Undecodable> {
             scope: scope.unwrap_or_default(),
             by,
             result,
-            options,
+            options: options.into(),
         }
     } else {
         ReviewAction::Decided {
             decision: word("action", details.action, &Decision::ALL, Decision::as_str)?,
             feedback: details.feedback,
             answers: details.answers,
+            by_policy: details.by.as_deref() == Some(POLICY),
         }
     };
     Ok(Event::UserReviewed {

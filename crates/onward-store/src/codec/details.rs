@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use onward_core::id::{ArtifactId, BranchId, ReviewId, SkillExecutionId};
-use onward_core::step::{ReviewBy, ReviewScope};
-use onward_core::{PlanId, StepId};
+use onward_core::step::{OnDeadline, ReviewBy, ReviewScope};
+use onward_core::{PlanId, StepId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::gates::EvidenceJson;
@@ -56,6 +56,7 @@ optional_fields! {
         by: T,
         claim_token: T,
         confidence: f64,
+        due_at: Text<Timestamp>,
         error_message: T,
         evidence: Vec<EvidenceJson<T>>,
         execution_id: Text<SkillExecutionId>,
@@ -70,6 +71,7 @@ optional_fields! {
         name: T,
         no_effect: NoEffectJson,
         note: T,
+        on_deadline: Text<OnDeadline>,
         on_stall: T,
         origin: T,
         output_formatting_notes: T,

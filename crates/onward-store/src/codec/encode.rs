@@ -19,6 +19,8 @@ use super::part::{BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, each, s
 use super::review;
 use super::scalar::{Millis, Priority, Text, texts};
 
+/// The author of a decision at a deadline.
+pub(super) const POLICY: &str = "policy";
 const PENDING: &str = StepStatus::Pending.as_str();
 const IN_PROGRESS: &str = StepStatus::InProgress.as_str();
 const AWAITING_INPUT: &str = StepStatus::AwaitingInput.as_str();
@@ -249,6 +251,8 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 options,
             } => {
                 self.fields = review::fields(&options.fields);
+                self.due_at = review::due_at(options);
+                self.on_deadline = review::on_deadline(options);
                 match result {
                     // The summary of the review is that of the result.
                     Some(result) => self.add_result(result),
@@ -264,7 +268,9 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 decision,
                 feedback,
                 answers,
+                by_policy,
             } => {
+                self.by = by_policy.then_some(POLICY);
                 self.feedback = feedback.as_deref();
                 self.answers = answers.as_ref();
                 if *decision == Decision::Modify {

@@ -1,7 +1,7 @@
-//! Mirror of the typed questions of a review.
+//! Mirror of the optional parts of a review: typed questions and the deadline.
 
-use onward_core::Json;
-use onward_core::step::{FieldKind, FieldOption, ReviewField, ReviewOptions};
+use onward_core::step::{Deadline, FieldKind, FieldOption, OnDeadline, ReviewField, ReviewOptions};
+use onward_core::{Json, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::part::each;
@@ -78,9 +78,32 @@ pub(crate) fn fields(list: &[ReviewField]) -> Option<Vec<FieldJson<&str>>> {
     (!list.is_empty()).then(|| each(list))
 }
 
-/// The optional parts of a review.
-pub(crate) fn options(fields: Option<Vec<FieldJson<String>>>) -> ReviewOptions {
-    ReviewOptions {
-        fields: each(fields.unwrap_or_default()),
+/// The stored optional parts of a review, one per key.
+pub(crate) struct StoredOptions {
+    pub(crate) fields: Option<Vec<FieldJson<String>>>,
+    pub(crate) due_at: Option<Text<Timestamp>>,
+    pub(crate) on_deadline: Option<Text<OnDeadline>>,
+}
+
+impl From<StoredOptions> for ReviewOptions {
+    fn from(stored: StoredOptions) -> Self {
+        let action = stored.on_deadline.map(|action| action.0);
+        Self {
+            fields: each(stored.fields.unwrap_or_default()),
+            deadline: stored.due_at.map(|at| Deadline {
+                at: at.0,
+                action: action.unwrap_or_default(),
+            }),
+        }
     }
+}
+
+/// The action at a deadline. A review without a deadline has none.
+pub(crate) fn on_deadline(options: &ReviewOptions) -> Option<Text<OnDeadline>> {
+    options.deadline.map(|deadline| Text(deadline.action))
+}
+
+/// The time of a deadline.
+pub(crate) fn due_at(options: &ReviewOptions) -> Option<Text<Timestamp>> {
+    options.deadline.map(|deadline| Text(deadline.at))
 }

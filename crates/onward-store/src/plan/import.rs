@@ -94,7 +94,8 @@ impl Imports<'_> {
             self.restore_entry(made, entry, &branches);
         }
         let over = made.head().status().is_terminal();
-        if !over && stalls_at.iter().any(Option::is_some) {
+        let has_deadline = made.under_review().any(|step| step.deadline().is_some());
+        if !over && (has_deadline || stalls_at.iter().any(Option::is_some)) {
             // The next sweep checks the plan and computes the exact time.
             Transitions(self.0).due(id, Due::By(made.updated_at()));
         }

@@ -7,8 +7,8 @@ use onward_core::decide::modify::StepOutline;
 use onward_core::id::{ArtifactId, BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::routing::DEFAULT_PRIORITY;
 use onward_core::step::{
-    Claim, Evidence, FailReason, Gates, NewStep, Review, ReviewBy, ReviewScope, SkipCause, Step,
-    StepResult, StepState, Undelivered, Work,
+    Claim, Evidence, FailReason, Gates, NewStep, OnDeadline, Review, ReviewBy, ReviewScope,
+    SkipCause, Step, StepResult, StepState, Undelivered, Work,
 };
 use onward_core::{Json, PlanId, StepId, StepStatus, StepType, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{labels_text, maybe_mirror, mirror, read_labels, read_priority};
 use crate::codec::gates::{EvidenceJson, ResultJson, evidence};
 use crate::codec::json;
-use crate::codec::review::{FieldJson, fields, options};
+use crate::codec::review::{FieldJson, StoredOptions, due_at, fields, on_deadline};
 use crate::codec::scalar::{Text, optional, texts, values};
 use crate::error::Error;
 use crate::value::{Cells, IntoValue, Row, Value, params};
@@ -240,7 +240,11 @@ impl<'g> From<&'g Gates> for GatesJson<&'g str> {
 #[serde(bound(deserialize = "T: Deserialize<'de>"))]
 struct ReviewJson<T> {
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    due_at: Option<Text<Timestamp>>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
     fields: Option<Vec<FieldJson<T>>>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    on_deadline: Option<Text<OnDeadline>>,
     questions: Vec<T>,
     requested_at: Text<Timestamp>,
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
@@ -265,7 +269,12 @@ impl From<ReviewJson<String>> for Review {
             by: json.review_by.map(|by| by.0),
             session: json.session_id.map(SessionId::new),
             result: json.result.map(Into::into),
-            options: options(json.fields),
+            options: StoredOptions {
+                fields: json.fields,
+                due_at: json.due_at,
+                on_deadline: json.on_deadline,
+            }
+            .into(),
         }
     }
 }
@@ -273,7 +282,9 @@ impl From<ReviewJson<String>> for Review {
 impl<'r> From<&'r Review> for ReviewJson<&'r str> {
     fn from(review: &'r Review) -> Self {
         Self {
+            due_at: due_at(&review.options),
             fields: fields(&review.options.fields),
+            on_deadline: on_deadline(&review.options),
             questions: review.questions.iter().map(String::as_str).collect(),
             requested_at: Text(review.requested_at),
             result: review.result.as_deref().map(ResultJson::from),

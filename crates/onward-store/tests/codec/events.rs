@@ -19,8 +19,8 @@ use onward_core::policy::OnStall;
 use onward_core::routing::Routing;
 use onward_core::stall::Stall;
 use onward_core::step::{
-    Claim, Evidence, EvidenceKind, FailReason, FieldKind, FieldOption, Gates, NewStep, ReviewBy,
-    ReviewField, ReviewOptions, ReviewScope, SkipCause, StepResult, StepType,
+    Claim, Deadline, Evidence, EvidenceKind, FailReason, FieldKind, FieldOption, Gates, NewStep,
+    OnDeadline, ReviewBy, ReviewField, ReviewOptions, ReviewScope, SkipCause, StepResult, StepType,
 };
 use onward_core::{Code, Event, Json, PlanStatus, StepId, StepStatus, Timestamp};
 use proptest::collection::vec;
@@ -420,13 +420,13 @@ fn effects() -> BoxedStrategy<Effect> {
 fn review_actions() -> BoxedStrategy<ReviewAction> {
     prop_oneof![
         1 => requests(),
-        3 => (select(&Decision::ALL[..]), option::of(text()), option::of(answers())).prop_map(
-            |(decision, feedback, answers)| ReviewAction::Decided {
+        3 => (select(&Decision::ALL[..]), option::of(text()), option::of(answers()), any::<bool>())
+            .prop_map(|(decision, feedback, answers, by_policy)| ReviewAction::Decided {
                 decision,
                 feedback,
                 answers,
-            }
-        ),
+                by_policy,
+            }),
     ]
     .boxed()
 }
@@ -463,10 +463,17 @@ fn requests() -> BoxedStrategy<ReviewAction> {
     let scope = select(&ReviewScope::ALL[..]);
     let by = option::of(select(&ReviewBy::ALL[..]));
     let subject = (text(), option::of(results().prop_map(Arc::new)));
-    let questions = (vec(text(), 0..3), vec(fields(), 0..3));
+    let instants = Timestamp::MIN.as_millis()..=Timestamp::MAX.as_millis();
+    let deadlines = (instants, select(&OnDeadline::ALL[..])).prop_map(|(at, action)| Deadline {
+        at: Timestamp::from_millis(at),
+        action,
+    });
+    let options = (vec(fields(), 0..3), option::of(deadlines));
+    let options = options.prop_map(|(fields, deadline)| ReviewOptions { fields, deadline });
+    let questions = (vec(text(), 0..3), options);
     (subject, questions, sessions(), scope, by)
         .prop_map(
-            |((summary, result), (questions, fields), session, scope, by)| {
+            |((summary, result), (questions, options), session, scope, by)| {
                 let of_result = result.as_ref().map(|result| result.summary.clone());
                 ReviewAction::Requested {
                     summary: of_result.unwrap_or(summary),
@@ -475,7 +482,7 @@ fn requests() -> BoxedStrategy<ReviewAction> {
                     scope,
                     by,
                     result,
-                    options: ReviewOptions { fields },
+                    options,
                 }
             },
         )

@@ -16,10 +16,12 @@ use crate::events::events;
 const STEP: StepId = StepId::from_u128(7);
 
 /// Keys at the top level that may be absent: optional ones, and those for readers only.
-const OPTIONAL_KEYS: [&str; 26] = [
+const OPTIONAL_KEYS: [&str; 29] = [
     "answers",
     "attempt",
+    "by",
     "confidence",
+    "dueAt",
     "errorMessage",
     "evidence",
     "feedback",
@@ -28,6 +30,7 @@ const OPTIONAL_KEYS: [&str; 26] = [
     "from",
     "labels",
     "note",
+    "onDeadline",
     "origin",
     "outputFormattingNotes",
     "percent",

@@ -293,12 +293,18 @@ impl Trail {
                 decision,
                 feedback,
                 answers,
+                by_policy,
             } => {
                 let decided = match decision {
                     Decision::Approve => format!("approved {step}"),
                     Decision::Reject => format!("rejected {step}"),
                     Decision::Modify => format!("requested changes to {step}"),
                     Decision::Skip => format!("decided to skip {step}"),
+                };
+                let decided = if *by_policy {
+                    format!("{decided} by policy, at the deadline")
+                } else {
+                    decided
                 };
                 // The feedback of requested changes contains the answers.
                 let answers = answers.as_ref().filter(|_| *decision != Decision::Modify);

@@ -196,7 +196,9 @@ impl Spec for ModifyPlan {
         "/properties/steps/items/properties/reviewBy",
         "/properties/steps/items/properties/labels",
         "/properties/steps/items/properties/priority",
-        "/properties/branch/properties/actionParams",
+        // `branchingConditions` of `create_research_plan` describes it.
+        "/properties/branch/properties",
+        "/properties/branch/required",
     ];
     const REPEATED: &'static [&'static str] = &["/properties/steps", "/properties/branch"];
 

@@ -5,22 +5,27 @@
 
 use std::sync::Arc;
 
+use onward_core::Timestamp;
 use onward_core::id::TaskId;
 use onward_core::policy::{
-    MAX_CLAIM_TOKEN, MAX_FIELDS, MAX_QUESTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_SUMMARY,
+    MAX_CLAIM_TOKEN, MAX_FIELDS, MAX_QUESTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_SUMMARY, MAX_TIME,
 };
-use onward_core::step::{ReviewField, ReviewOptions, ReviewScope};
+use onward_core::step::{Deadline, OnDeadline, ReviewField, ReviewOptions, ReviewScope};
 use onward_engine::Caller;
 use onward_engine::step::ReviewRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::params::MAX_THRESHOLD_MS;
 use super::review_fields::Field;
 use super::{Hints, RunFuture, Spec, ToolContext, ToolError, params};
 use crate::wire::review::ReviewOutcome;
 
 pub(crate) const NAME: &str = "request_user_review";
+
+/// The request itself takes time, and a deadline must be in the future.
+const MIN_REMIND_AFTER_MS: u64 = 1_000;
 
 pub(super) struct RequestUserReview;
 
@@ -40,6 +45,13 @@ pub(super) struct Input {
     #[schemars(length(max = MAX_FIELDS))]
     fields: Option<Vec<Field>>,
     scope: Option<Scope>,
+    /// Deadline of the decision, RFC 3339
+    #[schemars(length(max = MAX_TIME))]
+    due_at: Option<String>,
+    /// Instead of `dueAt`: from now on
+    #[schemars(range(min = MIN_REMIND_AFTER_MS, max = MAX_THRESHOLD_MS))]
+    remind_after_ms: Option<u64>,
+    on_deadline: Option<AtDeadline>,
     /// From `get_next_step`
     #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     claim_token: Option<String>,
@@ -66,6 +78,53 @@ impl From<Scope> for ReviewScope {
     }
 }
 
+/// Without a decision: remind (default): notify again; approve: use the summary; skip: skip the step;
+/// reject: fail the plan
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AtDeadline {
+    Remind,
+    Approve,
+    Skip,
+    Reject,
+}
+
+impl From<AtDeadline> for OnDeadline {
+    fn from(action: AtDeadline) -> Self {
+        match action {
+            AtDeadline::Remind => OnDeadline::Remind,
+            AtDeadline::Approve => OnDeadline::Approve,
+            AtDeadline::Skip => OnDeadline::Skip,
+            AtDeadline::Reject => OnDeadline::Reject,
+        }
+    }
+}
+
+/// The deadline of the decision.
+fn deadline(input: &Input, now: Timestamp) -> Result<Option<Deadline>, ToolError> {
+    let due_at = params::timestamp(input.due_at.clone(), "dueAt")?;
+    let after = params::duration(input.remind_after_ms);
+    let at = match (due_at, after) {
+        (Some(_), Some(_)) => {
+            let message = "cannot be combined with `dueAt`";
+            return Err(ToolError::invalid("remindAfterMs", message));
+        }
+        (Some(at), None) => Some(at),
+        (None, after) => after.and_then(|after| now.checked_add(after)),
+    };
+    let action = input.on_deadline.map(OnDeadline::from);
+    match at {
+        None if action.is_some() => {
+            let message = "requires `dueAt` or `remindAfterMs`";
+            Err(ToolError::invalid("onDeadline", message))
+        }
+        at => Ok(at.map(|at| Deadline {
+            at,
+            action: action.unwrap_or_default(),
+        })),
+    }
+}
+
 impl Spec for RequestUserReview {
     type Input = Input;
     type Output = ReviewOutcome;
@@ -82,7 +141,13 @@ impl Spec for RequestUserReview {
         "/properties/fields/items/properties",
         "/properties/fields/items/required",
     ];
-    const UNLISTED_IN_CORE: &'static [&'static str] = &["/properties/scope", "/properties/fields"];
+    const UNLISTED_IN_CORE: &'static [&'static str] = &[
+        "/properties/scope",
+        "/properties/fields",
+        "/properties/dueAt",
+        "/properties/remindAfterMs",
+        "/properties/onDeadline",
+    ];
     const STORES_REJECTED_INPUT: bool = true;
 
     async fn run(
@@ -125,6 +190,7 @@ async fn request(
 ) -> Result<ReviewRequest, ToolError> {
     let work = || json!({ "summary": input.summary, "questions": input.questions });
     let step = params::step_id_or_store(context, caller, &input.step_id, work).await?;
+    let deadline = deadline(&input, context.engine.now())?;
     let fields = input.fields.unwrap_or_default().into_iter();
     let fields = fields.map(ReviewField::from).collect();
     Ok(ReviewRequest {
@@ -132,7 +198,7 @@ async fn request(
         summary: input.summary,
         questions: input.questions.unwrap_or_default(),
         scope: input.scope.unwrap_or_default().into(),
-        options: ReviewOptions { fields },
+        options: ReviewOptions { fields, deadline },
         token: params::claim_token(input.claim_token),
         session: params::session_id(input.session_id),
     })

@@ -1,7 +1,7 @@
 //! Notifications about stalls, reviews and failures, as sent to webhooks and to the dashboard's
 //! script.
 
-use onward_core::finding::Kind;
+use onward_core::finding::{DUE, Kind};
 use onward_core::policy::OnStall;
 use onward_core::{PlanId, PlanStatus, Timestamp};
 use onward_engine::Caller;
@@ -116,7 +116,10 @@ impl Notification {
 fn page(source: &PlanNotification) -> String {
     let finding = &source.notification.finding;
     match (finding.kind, finding.key.strip_prefix("review/")) {
-        (Kind::Review, Some(review)) => format!("/reviews/{review}"),
+        (Kind::Review, Some(review)) => {
+            let review = review.strip_suffix(DUE).unwrap_or(review);
+            format!("/reviews/{review}")
+        }
         (Kind::Stall | Kind::Review | Kind::Failure | Kind::NoAgent, _) => {
             format!("/plans/{}", source.notification.plan)
         }
@@ -136,6 +139,9 @@ fn sentence(source: &PlanNotification) -> String {
         Kind::Stall => {
             let since = format::timestamp(finding.since);
             format!("\u{201c}{name}\u{201d}: {step} has had no activity since {since}")
+        }
+        Kind::Review if finding.is_reminder() => {
+            format!("\u{201c}{name}\u{201d}: your decision on {step} is due")
         }
         Kind::Review => format!("\u{201c}{name}\u{201d}: {step} is waiting for your decision"),
         Kind::NoAgent => {

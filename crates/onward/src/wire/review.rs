@@ -33,6 +33,12 @@ pub(crate) struct Review {
     /// Typed questions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fields: Vec<Field>,
+    /// Deadline of the decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_at: Option<String>,
+    /// What happens at the deadline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_deadline: Option<&'static str>,
     requested_at: String,
     /// What waits for the decision: the plan, or the step and those that depend on it.
     scope: &'static str,
@@ -122,6 +128,7 @@ impl Review {
 
     /// A review inside a response that already names the plan.
     pub(crate) fn new(step: StepId, review: &CoreReview) -> Self {
+        let deadline = review.options.deadline;
         Self {
             review_id: review.id.to_string(),
             plan_id: None,
@@ -132,6 +139,8 @@ impl Review {
             summary: review.summary.clone(),
             questions: review.questions.clone(),
             fields: review.options.fields.iter().map(Field::new).collect(),
+            due_at: deadline.map(|deadline| super::at(deadline.at)),
+            on_deadline: deadline.map(|deadline| deadline.action.as_str()),
             requested_at: super::at(review.requested_at),
             scope: review.scope.as_str(),
             review_by: review.by.map(ReviewBy::as_str),

@@ -157,6 +157,8 @@ fn only_free_form_data_has_no_properties() {
         .collect();
     let free_form = [
         "answers",
+        // Another tool describes it.
+        "branch",
         // Its description has the properties, in fewer tokens.
         "fields",
         "metadata",
@@ -199,7 +201,10 @@ const OMITTED: &[&str] = &[
     "modify_plan dependsOn",
     "modify_plan modificationRationale",
     "report_step_progress percent",
+    "request_user_review dueAt",
     "request_user_review fields",
+    "request_user_review onDeadline",
+    "request_user_review remindAfterMs",
     "request_user_review scope",
     "store_research_output mediaType",
     "submit_step_result evidence",

@@ -545,3 +545,30 @@ fn invalid_questions_and_answers_are_rejected_with_their_paths() {
     let step = dir.run_json(&["--json", "step", "show", &step]);
     assert_eq!(step["data"]["review"]["answers"]["count"], 2, "{step}");
 }
+
+#[test]
+fn an_invalid_deadline_is_rejected_with_its_path() {
+    let dir = program();
+    let mut client = Client::start(&dir, Era::Stateless);
+    let (_, step) = claimed_step(&mut client);
+    for (options, path) in [
+        (json!({ "onDeadline": "skip" }), "onDeadline"),
+        (json!({ "dueAt": "tomorrow" }), "dueAt"),
+        (json!({ "dueAt": "2020-01-01T00:00:00Z" }), "dueAt"),
+        (json!({ "remindAfterMs": 1 }), "remindAfterMs"),
+        (
+            json!({ "remindAfterMs": 5_000, "onDeadline": "modify" }),
+            "onDeadline",
+        ),
+        (
+            json!({ "remindAfterMs": 5_000, "dueAt": "2100-01-01T00:00:00Z" }),
+            "remindAfterMs",
+        ),
+    ] {
+        let mut arguments = review_arguments(&step);
+        let all = arguments.as_object_mut().expect("arguments");
+        all.extend(options.as_object().cloned().unwrap_or_default());
+        let error = client.call_rejected("request_user_review", arguments);
+        assert_eq!(error.paths(), [path]);
+    }
+}

@@ -1,9 +1,14 @@
 //! The inbox: reviews with a field per question, stuck plans, and old addresses.
 
+use std::time::Duration;
+
+use onward_testbed::TIMEOUT;
 use serde_json::json;
 
 use crate::browser::{Browser, plan, text};
 use crate::program;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 #[tokio::test]
 async fn answers_reach_the_agent_with_their_questions() {
@@ -90,6 +95,53 @@ async fn typed_questions_are_inputs_of_the_form() {
             "colour": "red", "sizes": ["red", "blue"], "sure": false, "count": 2.5, "note": "a\nb",
         })
     );
+}
+
+#[tokio::test]
+async fn a_decision_at_the_deadline_is_shown_as_one_by_policy() {
+    let server = program("pages-deadline").serve();
+    let created = server
+        .post("/api/v1/plans", plan("Boats", &["Offers", "Prices"]))
+        .await
+        .expect_success();
+    let id = text(&created, "planId");
+    let next = server
+        .post(&format!("/api/v1/plans/{id}/next"), json!({}))
+        .await;
+    let step = text(&next.expect_success(), "stepId");
+    let path = format!("/api/v1/steps/{step}/review");
+    let past = json!({ "summary": "Two remain.", "dueAt": "2020-01-01T00:00:00Z" });
+    let problem = server.post(&path, past).await;
+    let problem = problem.expect_problem(400, "invalid_input");
+    assert_eq!(problem["details"]["issues"][0]["path"], "dueAt");
+    let review = json!({ "summary": "Two remain.", "remindAfterMs": 1_000, "onDeadline": "skip" });
+    let requested = server.post(&path, review).await.expect_success();
+    let review = text(&requested, "reviewId");
+    let reviews = server.get("/api/v1/reviews").await.expect_success();
+    assert_eq!(reviews["reviews"][0]["onDeadline"], "skip");
+    assert!(reviews["reviews"][0]["dueAt"].is_string());
+    let browser = Browser::new(&server);
+    let page = browser.get(&format!("/reviews/{review}")).await;
+    page.assert_contains(", then skip");
+    let skipped = async {
+        while server.get("/api/v1/reviews").await.expect_success()["reviews"] != json!([]) {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    };
+    let skipped = tokio::time::timeout(TIMEOUT, skipped).await;
+    skipped.expect("the review was decided");
+    let export = server.get(&format!("/api/v1/plans/{id}/export")).await;
+    let export = export.expect_success();
+    assert_eq!(export["steps"][0]["status"], "skipped");
+    let events = export["events"].as_array().expect("events");
+    let decision = events
+        .iter()
+        .find(|event| event["details"]["action"] == "skip");
+    let decision = decision.expect("the decision was recorded");
+    assert_eq!(decision["details"]["by"], "policy");
+    assert_eq!(decision["actor"], "sweep");
+    let page = browser.get(&format!("/reviews/{review}")).await;
+    page.assert_contains("<bdi>Onward</bdi>");
 }
 
 #[tokio::test]

@@ -90,12 +90,16 @@ fn text(value: &Value) -> &str {
 
 /// Creates a plan and requests a review of its first step. Returns the ids of the plan and review.
 async fn request_review(server: &Server) -> (String, String) {
+    let request = json!({ "summary": "Two remain.", "questions": ["Is red fine?"] });
+    request_review_with(server, request).await
+}
+
+async fn request_review_with(server: &Server, request: Value) -> (String, String) {
     let created = server.post("/api/v1/plans", plan()).await.expect_success();
     let id = text(&created["planId"]).to_owned();
     let at = format!("/api/v1/plans/{id}/next");
     let next = server.post(&at, json!({})).await.expect_success();
     let step = text(&next["stepId"]).to_owned();
-    let request = json!({ "summary": "Two remain.", "questions": ["Is red fine?"] });
     let at = format!("/api/v1/steps/{step}/review");
     let review = server.post(&at, request).await.expect_success();
     (id, text(&review["reviewId"]).to_owned())
@@ -193,6 +197,23 @@ async fn sends_each_kind_once(setup: Program) {
     assert!(!page.contains("secret-path"), "{page}");
     assert_eq!(doctor_check(server.program())["ok"], true);
     assert_eq!(receiver.requests().len(), 3, "each kind once");
+}
+
+#[tokio::test]
+async fn users_are_reminded_of_a_review_at_its_deadline() {
+    let receiver = Receiver::start(None);
+    let setup = program("notify-due").with_config(&receiver.config());
+    let server = setup.serve();
+    let request = json!({ "summary": "Two remain.", "remindAfterMs": 1_000 });
+    let (id, review) = request_review_with(&server, request).await;
+    let requests = receiver.wait_for(2).await;
+    let (first, reminder) = (requests[0].json(), requests[1].json());
+    assert_eq!(first["id"], format!("{id}/review/{review}"));
+    assert_eq!(reminder["id"], format!("{id}/review/{review}/due"));
+    assert_eq!(reminder["kind"], "review");
+    assert_eq!(reminder["note"], "Two remain.");
+    assert_eq!(reminder["url"], first["url"]);
+    assert_ne!(reminder["text"], first["text"]);
 }
 
 /// The result of the notification check of `onward doctor`.

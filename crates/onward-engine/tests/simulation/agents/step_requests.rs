@@ -1,11 +1,13 @@
 //! Random requests for a step: results, progress, review requests and decisions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use onward_core::event::Decision;
 use onward_core::id::ClaimToken;
 use onward_core::step::{
-    Evidence, EvidenceKind, FieldKind, ReviewField, ReviewOptions, ReviewScope, StepResult,
+    Deadline, Evidence, EvidenceKind, FieldKind, OnDeadline, ReviewField, ReviewOptions,
+    ReviewScope, StepResult,
 };
 use onward_core::{StepId, StepStatus};
 use onward_engine::step::{ProgressReport, ReviewRequest};
@@ -40,7 +42,7 @@ fn pass_gates(plan: &Plan, step: StepId, result: &mut StepResult) {
 }
 
 /// A request with two questions has a typed one, too.
-fn options(questions: &[String]) -> ReviewOptions {
+fn options(questions: &[String], deadline: Option<Deadline>) -> ReviewOptions {
     let sure = ReviewField {
         name: "sure".to_owned(),
         title: None,
@@ -50,6 +52,7 @@ fn options(questions: &[String]) -> ReviewOptions {
     };
     ReviewOptions {
         fields: vec![sure; usize::from(questions.len() == 2)],
+        deadline,
     }
 }
 
@@ -140,10 +143,21 @@ impl Agents {
             format!("is this right {}", rng.below(3))
         };
         let questions = vec!["why?".to_owned(); rng.index(3)];
+        // The time of the plan's last entry: some deadlines have already passed.
+        let last = plan
+            .audit_trail
+            .last()
+            .map_or(plan.created_at, |last| last.at);
+        let after = Duration::from_millis(rng.between(1, 120_000));
+        let deadline = Deadline {
+            at: last.checked_add(after).unwrap_or(last),
+            action: rng.pick(&OnDeadline::ALL).copied().unwrap_or_default(),
+        };
+        let deadline = rng.percent(20).then_some(deadline);
         Operation::RequestReview(ReviewRequest {
             step,
             summary,
-            options: options(&questions),
+            options: options(&questions, deadline),
             questions,
             scope: rng
                 .pick(&[ReviewScope::Plan, ReviewScope::Step])

@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
+use onward_core::event::Decision;
 use onward_core::policy::OnStall;
-use onward_core::step::FailReason;
+use onward_core::step::{FailReason, OnDeadline};
 use onward_core::{PlanStatus, StepStatus, Timestamp};
 
 use super::{Context, Model, Plan};
@@ -78,6 +79,7 @@ impl Model {
             };
             let mut after = plan.clone();
             after.begin_command();
+            after.act_on_deadlines(ctx);
             after.act_on_stalls(&watcher, ctx);
             let may_wait = ctx.now <= watcher.catches_up_at
                 && actual.is_some_and(|(acted_on, _)| !acted_on.contains(key));
@@ -93,11 +95,21 @@ impl Model {
         Response::Swept { acted_on, next_at }
     }
 
-    /// The earliest stall deadline and its plan.
-    pub(crate) fn first_deadline(&self) -> Option<(Timestamp, PlanKey)> {
+    /// The earliest stall deadline and its plan: the last instant before the sweep acts.
+    pub(crate) fn first_stall(&self) -> Option<(Timestamp, PlanKey)> {
         let all = self.plans.iter().flat_map(|(key, plan)| {
             let deadlines = plan.deadlines(&self.watcher).into_iter();
             deadlines.map(|(_, deadline)| (deadline, key.clone()))
+        });
+        all.min()
+    }
+
+    /// The earliest deadline of a review and its plan: the last instant before the sweep decides.
+    pub(crate) fn first_decision(&self) -> Option<(Timestamp, PlanKey)> {
+        let all = self.plans.iter().flat_map(|(key, plan)| {
+            let decisions = plan.decisions_by_policy().into_iter();
+            let before = |at: Timestamp| Timestamp::from_millis(at.as_millis() - 1);
+            decisions.map(move |(_, at, _)| (before(at), key.clone()))
         });
         all.min()
     }
@@ -154,6 +166,34 @@ impl Plan {
                 .map(|(index, at)| (index, at.max(last_stall))),
         );
         found
+    }
+
+    /// The steps whose reviews are decided at their deadlines.
+    fn decisions_by_policy(&self) -> Vec<(usize, Timestamp, Decision)> {
+        let steps = self.steps.iter().enumerate();
+        let steps = steps.filter(|(_, step)| step.status == StepStatus::AwaitingInput);
+        let decisions = steps.filter_map(|(index, step)| {
+            let deadline = step.review.as_ref()?.options.deadline?;
+            let decision = match deadline.action {
+                OnDeadline::Remind => return None,
+                OnDeadline::Approve => Decision::Approve,
+                OnDeadline::Skip => Decision::Skip,
+                OnDeadline::Reject => Decision::Reject,
+            };
+            Some((index, deadline.at, decision))
+        });
+        decisions.filter(|_| !self.has_ended()).collect()
+    }
+
+    fn act_on_deadlines(&mut self, ctx: &Context<'_>) {
+        while let Some((index, _, decision)) = self
+            .decisions_by_policy()
+            .into_iter()
+            .find(|(_, at, _)| *at <= ctx.now)
+        {
+            let decided = self.decide(index, decision, None, ctx);
+            decided.expect("a review can be decided at its deadline");
+        }
     }
 
     fn act_on_stalls(&mut self, watcher: &WatcherState, ctx: &Context<'_>) {

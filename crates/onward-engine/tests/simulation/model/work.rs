@@ -6,7 +6,8 @@ use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::ReviewId;
 use onward_core::plan::PlanFailure;
 use onward_core::step::{
-    FailReason, Review, ReviewBy, ReviewScope, SkipCause, StepResult, Undelivered,
+    Deadline, FailReason, OnDeadline, Review, ReviewBy, ReviewScope, SkipCause, StepResult,
+    Undelivered,
 };
 use onward_core::{Code, PlanStatus, StepStatus};
 use onward_engine::step::{
@@ -125,7 +126,16 @@ impl Plan {
         ctx: &Context<'_>,
     ) -> Result<OpenedReview, Code> {
         let is_start = review_request.scope == ReviewScope::Start;
-        if is_start || review_request.summary.trim().is_empty() {
+        let has_gates = self.steps[index].spec.gates.is_some();
+        let is_invalid = |deadline: &Deadline| {
+            let approves = deadline.action == OnDeadline::Approve;
+            deadline.at <= ctx.now || approves && has_gates
+        };
+        let deadline = review_request.options.deadline;
+        if is_start
+            || review_request.summary.trim().is_empty()
+            || deadline.as_ref().is_some_and(is_invalid)
+        {
             return Err(Code::InvalidInput);
         }
         let token = review_request.token.as_ref();
@@ -138,7 +148,9 @@ impl Plan {
             open.summary == review_request.summary
                 && open.questions == review_request.questions
                 && open.scope == review_request.scope
-                && open.options == review_request.options
+                && open.options.fields == review_request.options.fields
+                && open.options.deadline.map(|open| open.action)
+                    == deadline.map(|deadline| deadline.action)
                 && open.result.is_none()
         }) {
             return Ok(OpenedReview {

@@ -39,7 +39,11 @@ pub(super) async fn run(cx: &Context) -> Result {
     for review in &open {
         let name = engine.sheet(caller, review.plan).await?.brief.name;
         let plan = database.short_plan(review.plan).await?;
-        let waiting = format::age(now.since(review.review.requested_at));
+        let mut waiting = format::age(now.since(review.review.requested_at));
+        if let Some(deadline) = review.review.options.deadline {
+            let due = cx.output.zone().time(deadline.at, *now);
+            waiting.push_str(&format!(", due {due}"));
+        }
         let title = review.title.as_deref();
         let title = title.map_or(String::new(), |title| format!(", {title}"));
         table.row([

@@ -24,7 +24,7 @@ use super::actions::find_step;
 use super::approval::{self, StepInputs};
 use super::evidence::{EvidenceRow, reviewer};
 use super::fields::{self, FieldInput};
-use super::format::{Age, RelativeTime, multiline, one_line, sentence};
+use super::format::{Age, Clock, RelativeTime, multiline, one_line, sentence};
 use super::layout::{Layout, Section, denial, render};
 use super::markdown_html::MarkdownHtml;
 use super::plan::step_name;
@@ -126,6 +126,8 @@ struct ReviewView {
     is_long: bool,
     questions: Vec<Question>,
     fields: Vec<FieldInput>,
+    /// The deadline, and what happens then.
+    due: Option<(Clock, &'static str)>,
     /// Who must decide, if the step requires a review.
     reviewer: Option<&'static str>,
     /// Whether only the step and those that depend on it wait.
@@ -433,6 +435,10 @@ impl ReviewForm {
             is_long: is_long(&open.review.summary),
             questions: questions.collect(),
             fields: FieldInput::list(&open.review.options.fields),
+            due: (open.review.options.deadline).map(|deadline| {
+                let clock = Clock::new(deadline.at, engine.now());
+                (clock, deadline.action.as_str())
+            }),
             reviewer: open.review.by.map(reviewer),
             is_step_only: open.review.scope == ReviewScope::Step,
             is_start,
