@@ -76,6 +76,11 @@ impl Plan {
             && !stalled(self, index)
         {
             self.deliver(index, ctx);
+            // The response to a submission that claims its step does not contain the token.
+            let claim = self.steps[index].current_claim_mut();
+            if claim.token.is_none() {
+                claim.token = ctx.actual.and_then(Response::token).cloned();
+            }
             return Some(index);
         }
         for index in 0..self.steps.len() {
