@@ -78,12 +78,8 @@ pub(crate) fn check(plan: &mut Plan, stored: &FullPlan) -> Result<(), String> {
     if sheet.brief != plan.brief || sheet.created_at != plan.created_at {
         return mismatch("brief", &sheet.brief, &plan.brief);
     }
-    // A rejected result does not change the plan.
-    let mut changes = plan.audit_trail.iter().rev();
-    let last = changes.find(|entry| entry.name != "late_result_kept");
-    let last = last.map(|entry| entry.at);
-    if Some(sheet.updated_at) != last {
-        return mismatch("updated_at", &sheet.updated_at, &last);
+    if sheet.updated_at != plan.changed_at() {
+        return mismatch("updated_at", &sheet.updated_at, &plan.changed_at());
     }
     if stored.plan.steps.len() != plan.steps.len() {
         return mismatch("steps", &stored.plan.steps, &plan.steps);

@@ -141,6 +141,13 @@ impl Plan {
         u32::try_from(index + 1).expect("count fits u32")
     }
 
+    /// The time of the last change. A rejected result does not change the plan.
+    pub(crate) fn changed_at(&self) -> Timestamp {
+        let mut changes = self.audit_trail.iter().rev();
+        let last = changes.find(|entry| entry.name != "late_result_kept");
+        last.map_or(self.created_at, |entry| entry.at)
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.status, PlanStatus::Completed | PlanStatus::Failed)
     }

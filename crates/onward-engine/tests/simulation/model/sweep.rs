@@ -150,10 +150,7 @@ impl Plan {
                 Some(deadline) if !already_marked => found.push((index, deadline)),
                 // Marked again if no agent works on the plan.
                 Some(_) => {
-                    let changed_at = self
-                        .audit_trail
-                        .last()
-                        .map_or(self.created_at, |last| last.at);
+                    let changed_at = self.changed_at();
                     let idle_at = add(changed_at, step.threshold(self.threshold));
                     idle.push((index, spared(changed_at, idle_at)));
                 }
