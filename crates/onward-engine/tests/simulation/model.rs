@@ -265,6 +265,7 @@ impl Model {
             }
         }
         copied.forget_tokens();
+        copied.move_drafts(to);
         self.plans.insert(target, copied);
         Response::Copied(plan)
     }

@@ -32,6 +32,14 @@ impl Plan {
         }
     }
 
+    /// The copied claims refer to the same inputs, but in the other tenant.
+    pub(crate) fn move_drafts(&mut self, to: &Arc<str>) {
+        let claims = self.steps.iter_mut().flat_map(|step| &mut step.claims);
+        for ((tenant, ..), _) in claims.filter_map(|claim| claim.draft.as_mut()) {
+            *tenant = Arc::clone(to);
+        }
+    }
+
     pub(crate) fn submit(
         &mut self,
         index: usize,
