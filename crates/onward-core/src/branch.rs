@@ -4,6 +4,7 @@
 //! condition is true is taken; the rest are not evaluated. A condition that cannot be evaluated
 //! counts as false, and its verdict contains the error. `decide/finish.rs` carries out the action.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -75,6 +76,34 @@ impl Branch {
         let mut needed = self.referenced();
         needed.retain(|step| *step != self.after);
         needed
+    }
+
+    /// The branch with references to the successors of these steps; `None` if it refers to none of
+    /// them. The steps of an `add_steps` keep their ids.
+    pub fn redirected(&self, successors: &BTreeMap<StepId, StepId>) -> Option<Branch> {
+        let action = match &self.action {
+            Action::Continue | Action::Fail { .. } => return None,
+            Action::SkipTo { target } => Action::SkipTo {
+                target: *successors.get(target)?,
+            },
+            Action::AddSteps { steps } => {
+                let mut needed = steps.iter().flat_map(|step| &step.depends_on);
+                if !needed.any(|id| successors.contains_key(id)) {
+                    return None;
+                }
+                let mut steps = steps.to_vec();
+                for id in steps.iter_mut().flat_map(|step| &mut step.depends_on) {
+                    *id = *successors.get(id).unwrap_or(id);
+                }
+                Action::AddSteps {
+                    steps: steps.into(),
+                }
+            }
+        };
+        Some(Branch {
+            action,
+            ..self.clone()
+        })
     }
 
     fn referenced(&self) -> Vec<StepId> {

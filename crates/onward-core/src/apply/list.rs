@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::Index;
 use super::{ApplyErrorKind, Plan};
-use crate::branch::{Action, Branch};
+use crate::branch::Branch;
 use crate::event::{Event, Successor};
 use crate::id::StepId;
 use crate::step::{NewStep, Step, StepStatus};
@@ -116,8 +116,10 @@ impl Plan {
         for branch in self.branches.values_mut().flatten() {
             let after = self.index.position(branch.after);
             let after = after.and_then(|position| self.steps.get(position));
-            if after.is_none_or(|step| step.superseded_by.is_none()) {
-                refer_to_successors(branch, &new_ids);
+            if after.is_none_or(|step| step.superseded_by.is_none())
+                && let Some(redirected) = branch.redirected(&new_ids)
+            {
+                *branch = redirected;
             }
         }
         let mut steps = Vec::with_capacity(self.steps.len() + successors.len());
@@ -158,34 +160,5 @@ impl Plan {
             step.order = order;
         }
         self.index = Index::new(&self.steps, &self.branches);
-    }
-}
-
-/// Replaces superseded steps by their successors. Returns whether there were any.
-fn replace(ids: &mut [StepId], new_ids: &BTreeMap<StepId, StepId>) -> bool {
-    let mut is_changed = false;
-    for id in ids {
-        if let Some(new) = new_ids.get(id) {
-            *id = *new;
-            is_changed = true;
-        }
-    }
-    is_changed
-}
-
-fn refer_to_successors(branch: &mut Branch, new_ids: &BTreeMap<StepId, StepId>) {
-    match &mut branch.action {
-        Action::Continue | Action::Fail { .. } => {}
-        Action::SkipTo { target } => *target = new_ids.get(target).copied().unwrap_or(*target),
-        Action::AddSteps { steps } => {
-            let mut changed: Vec<NewStep> = steps.to_vec();
-            let mut is_changed = false;
-            for step in &mut changed {
-                is_changed |= replace(&mut step.depends_on, new_ids);
-            }
-            if is_changed {
-                *steps = changed.into();
-            }
-        }
     }
 }

@@ -32,6 +32,7 @@ use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
 pub use facts::{Facts, Needs, StepOutline};
+pub use redo_step::redirected_branches;
 pub(super) use redo_step::{is_spent, last_successor};
 
 /// The facts that this modification needs.

@@ -1,14 +1,16 @@
 //! Redone steps: the superseded step is unchanged, its successor is pending directly after it, and
 //! pending steps and branches refer to the successor.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::apply::Plan;
 use onward_core::branch::Action;
+use onward_core::command::Modification;
+use onward_core::decide::modify;
 use onward_core::event::{Change, Successor};
 use onward_core::id::StepId;
 use onward_core::step::Step;
-use onward_core::{Event, StepStatus};
+use onward_core::{Command, Event, StepStatus};
 use proptest::prelude::*;
 
 use crate::walk::{cases, walks};
@@ -130,6 +132,33 @@ proptest! {
             for step in plan.steps() {
                 prop_assert!(!is_in_cycle(plan, step), "{:?}", step);
             }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn redirected_branches_are_those_that_change_in_the_plan(walk in walks()) {
+        walk.run(|round| {
+            let (Command::ModifyPlan(command), Ok(events)) = (round.command, round.outcome) else {
+                return Ok(());
+            };
+            if !matches!(command.modification, Modification::RedoStep { .. }) {
+                return Ok(());
+            }
+            let needs = modify::needs(&command.modification, round.before.head());
+            let facts = modify::Facts::from_plan(round.before, &needs);
+            let redirected = modify::redirected_branches(&facts, events);
+            let redirected: BTreeMap<_, _> = (redirected.iter())
+                .map(|branch| (branch.id, &branch.action))
+                .collect();
+            let before: BTreeMap<_, _> = (round.before.branches())
+                .map(|branch| (branch.id, &branch.action))
+                .collect();
+            let changed: BTreeMap<_, _> = (round.after().branches())
+                .map(|branch| (branch.id, &branch.action))
+                .filter(|(id, action)| before.get(id) != Some(action))
+                .collect();
+            prop_assert_eq!(redirected, changed);
             Ok(())
         })?;
     }

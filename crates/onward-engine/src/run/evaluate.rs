@@ -1,5 +1,6 @@
 //! First half of the execution loop: loads the facts for a command and calls the core.
 
+use onward_core::branch::Branch;
 use onward_core::command::{HandleStalls, ModifyPlan, ResumeSession, StartNext};
 use onward_core::decide::{self, Outcome, With};
 use onward_core::event::Created;
@@ -19,6 +20,8 @@ pub(super) struct Evaluation {
     /// The calling session, as reported or inferred from the claim.
     pub(super) session: Option<SessionId>,
     pub(super) events: Result<Vec<Event>, Refusal>,
+    /// The branches whose references change with the events.
+    pub(super) branches: Vec<Branch>,
 }
 
 impl Evaluation {
@@ -29,6 +32,7 @@ impl Evaluation {
             independent: None,
             session: None,
             events,
+            branches: Vec::new(),
         }
     }
 }
@@ -231,12 +235,17 @@ async fn modify(
     let needs = decide::modify::needs(&command.modification, &head);
     let facts = Facts(tx).modification(head, &needs).await?;
     let events = decide::modify::decide(&facts, command, now);
+    let branches = events.as_ref().map_or_else(
+        |_| Vec::new(),
+        |events| decide::modify::redirected_branches(&facts, events),
+    );
     let (token, session) = (command.token.as_ref(), command.session.as_ref());
     let step = facts.step.as_ref();
     let session = step.and_then(|step| decide::calling_session(step, token, session));
     let steps = facts.step.into_iter().collect();
     Ok(Some(Evaluation {
         session,
+        branches,
         ..Evaluation::new(facts.head, steps, events)
     }))
 }

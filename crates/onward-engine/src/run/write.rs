@@ -25,6 +25,7 @@ pub(super) fn commit(
         independent,
         session,
         events,
+        branches,
     } = evaluation;
     let events = match events {
         Ok(events) => events,
@@ -59,6 +60,7 @@ pub(super) fn commit(
             commit_seq,
             head: &head,
             steps: &changed,
+            branches: &branches,
             independent,
             events: &events,
             at: ctx.now,

@@ -1,5 +1,6 @@
 //! Redone steps and forked plans: rows, lists, contexts, export and import.
 
+use onward_core::branch::Action;
 use onward_core::command::{ActionSpec, ForkPlan, Modification, StepRef};
 use onward_core::plan::ForkedFrom;
 use onward_core::{PlanId, StepId};
@@ -188,15 +189,33 @@ async fn a_branch_that_added_steps_is_not_repeated(harness: &Harness) {
     assert_eq!(harness.step_ids(plan.id).await.len(), 4);
 }
 
-async fn a_branch_keeps_the_ids_of_the_steps_that_it_added(harness: &Harness) {
-    let added = ActionSpec::AddSteps(vec![harness.step("added")]);
+async fn a_redo_changes_only_the_references_of_branches(harness: &Harness) {
+    let mut dependent = harness.step("dependent");
+    dependent.depends_on = vec![3];
+    let added = ActionSpec::AddSteps(vec![harness.step("added"), dependent]);
     let branches = vec![harness.branch(1, "true", added)];
     let plan = harness.plan_with_branches(2, branches).await;
     harness.complete_steps(plan.id, 2).await;
     let ids = harness.step_ids(plan.id).await;
-    let added = ids.into_iter().find(|id| !plan.steps.contains(id));
-    let added = added.expect("the branch added a step");
-    harness.modify(plan.id, redo(added, false)).await.unwrap();
+    let reason = Some(format!("step \"{}\" is wrong", ids[1]));
+    let fail = ActionSpec::Fail {
+        reason: reason.clone(),
+    };
+    let branch = harness.branch(4, "false", fail);
+    let add = Modification::AddBranch { branch };
+    harness.modify(plan.id, add).await.unwrap();
+    harness.modify(plan.id, redo(ids[1], false)).await.unwrap();
+    let successor = harness.step_ids(plan.id).await[2];
+    let stored = harness.engine.full_plan(&harness.me, plan.id).await;
+    let branches = stored.unwrap().plan.branches;
+    let [Action::AddSteps { steps }, fail] = [&branches[0].action, &branches[1].action] else {
+        panic!("{branches:?}");
+    };
+    let steps: Vec<_> = (steps.iter())
+        .map(|step| (step.id, step.depends_on.clone()))
+        .collect();
+    assert_eq!(steps, [(ids[1], vec![]), (ids[2], vec![successor])]);
+    assert_eq!(*fail, Action::Fail { reason });
     let checked = harness.engine.verify(&harness.me).await.unwrap();
     assert_eq!(checked.inconsistencies, []);
 }
@@ -406,7 +425,7 @@ on_both_databases!(
     cascade_redoes_the_completed_dependents,
     branches_move_to_the_successor,
     a_branch_that_added_steps_is_not_repeated,
-    a_branch_keeps_the_ids_of_the_steps_that_it_added,
+    a_redo_changes_only_the_references_of_branches,
     contexts_contain_only_the_latest_result,
     rejects_invalid_requests_without_changes,
     an_exported_plan_keeps_its_superseded_steps,

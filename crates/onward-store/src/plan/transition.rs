@@ -39,6 +39,8 @@ pub struct Commit<'a> {
     pub head: &'a PlanHead,
     /// The changed steps, with the events applied.
     pub steps: &'a [StepAfter],
+    /// The branches whose references change, with the events applied.
+    pub branches: &'a [Branch],
     /// A step that no other step depends on, if the caller knows one.
     pub independent: Option<StepId>,
     /// The events.
@@ -419,9 +421,11 @@ fn redo(commit: &Commit<'_>, successors: &[Successor]) -> Vec<Statement> {
             statements.push(Statement::new(Query::BranchMove, params).expecting(1));
         }
     }
+    for redirected in commit.branches {
+        let params = branch::redirected(redirected);
+        statements.push(Statement::new(Query::BranchRedirect, params).expecting(1));
+    }
     for (old, new) in &pairs {
-        let params = params![plan.as_uuid(), old.to_string(), new.to_string()];
-        statements.push(Statement::new(Query::BranchesFollow, params));
         let params = params![plan.as_uuid(), old.as_uuid(), new.as_uuid()];
         statements.push(Statement::new(Query::BranchNeedsFollow, params));
     }

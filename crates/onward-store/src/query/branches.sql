@@ -29,21 +29,11 @@ ON CONFLICT (tenant_id, step_id, branch_id) DO NOTHING;
 -- name: branch_move
 UPDATE branches SET after_step = $3 WHERE tenant_id = $1 AND branch_id = $2;
 
--- A branch that stays after a superseded step is history: it keeps its references.
-
--- name: branches_follow
--- Branches that refer to a superseded step refer to its successor. `$3` and `$4` are the ids of the
--- two as text. A reference is the target of a jump or an element of a list of dependencies. The id of
--- a step that the branch adds is none: it is not in a list.
-UPDATE branches SET params = replace(replace(replace(params,
-    '"targetStepId":"' || CAST($3 AS text) || '"', '"targetStepId":"' || CAST($4 AS text) || '"'),
-    '["' || CAST($3 AS text) || '"', '["' || CAST($4 AS text) || '"'),
-    ',"' || CAST($3 AS text) || '"', ',"' || CAST($4 AS text) || '"')
-WHERE tenant_id = $1 AND plan_id = $2 AND params LIKE '%' || CAST($3 AS text) || '%'
-    AND after_step NOT IN (SELECT step_id FROM steps
-        WHERE tenant_id = $1 AND plan_id = $2 AND superseded_by IS NOT NULL);
+-- name: branch_redirect
+UPDATE branches SET params = $3 WHERE tenant_id = $1 AND branch_id = $2;
 
 -- name: branch_needs_follow
+-- A branch that stays after a superseded step is history: it keeps its references.
 UPDATE branch_needs SET step_id = $4
 WHERE tenant_id = $1 AND step_id = $3 AND branch_id NOT IN (
     SELECT branches.branch_id FROM branches

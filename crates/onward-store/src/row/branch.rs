@@ -40,6 +40,11 @@ fn read(cells: &mut Cells) -> Result<Branch, Error> {
     })
 }
 
+/// Parameters of `branch_redirect`.
+pub(crate) fn redirected(branch: &Branch) -> Vec<Value> {
+    params![branch.id.as_uuid(), &codec::encode_action(&branch.action)]
+}
+
 /// Parameters of `branch_insert`.
 pub(crate) fn inserted(plan: PlanId, branch: &Branch, ordinal: u64) -> Vec<Value> {
     params![

@@ -12,7 +12,7 @@ use super::super::check::Check;
 use super::facts::{Facts, StepOutline};
 use crate::branch::{Action, Branch};
 use crate::event::{Change, Event, Successor};
-use crate::id::StepId;
+use crate::id::{BranchId, StepId};
 use crate::policy::{MAX_REMARK, MAX_STEPS};
 use crate::refusal::{NotRedoable, Refusal};
 use crate::step::StepStatus;
@@ -81,6 +81,40 @@ pub(super) fn decide(
         successors: successors.collect(),
     };
     Ok((change, None))
+}
+
+/// The branches whose references change with these events: each refers to the successor of a redone
+/// step. A branch that stays after a superseded step is history and does not change.
+pub fn redirected_branches(facts: &Facts, events: &[Event]) -> Vec<Branch> {
+    let redone = events.iter().find_map(|event| {
+        if let Event::PlanModified {
+            change: Change::StepRedone { successors, .. },
+            ..
+        } = event
+        {
+            Some(successors)
+        } else {
+            None
+        }
+    });
+    let Some(successors) = redone else {
+        return Vec::new();
+    };
+    let new_ids: BTreeMap<StepId, StepId> = (successors.iter())
+        .filter_map(|successor| Some((successor.step.supersedes?, successor.step.id)))
+        .collect();
+    let moved: BTreeSet<BranchId> = (successors.iter())
+        .flat_map(|successor| successor.branches.iter().copied())
+        .collect();
+    let superseded: BTreeSet<StepId> = (facts.outline.iter())
+        .filter(|outline| outline.superseded_by.is_some())
+        .map(|outline| outline.spec.id)
+        .chain(new_ids.keys().copied())
+        .collect();
+    (facts.branches.iter())
+        .filter(|branch| moved.contains(&branch.id) || !superseded.contains(&branch.after))
+        .filter_map(|branch| branch.redirected(&new_ids))
+        .collect()
 }
 
 fn check_limits(facts: &Facts, redone: usize, ids: &[StepId]) -> Result<(), Refusal> {
