@@ -28,7 +28,7 @@ pub const MASK: &str = "[secret]";
 
 /// Prefix of a text that a preview is made from, in bytes. Longer than any preview, so that a
 /// secret at the end of a preview is seen as a whole.
-const PREVIEW_WINDOW: usize = 4096;
+const PREVIEW_WINDOW: usize = 1024;
 
 /// Length of a word that shows its format, in bytes.
 const LONG_WORD: usize = 256;
