@@ -148,6 +148,7 @@ pub(crate) fn result(result: &mut Arc<StepResult>) -> Result<(), Refusal> {
 
 /// Sanitizes the typed questions of a review.
 pub(crate) fn review_options(options: &mut ReviewOptions) {
+    optional_text(&mut options.assignee);
     for field in &mut options.fields {
         text(&mut field.name);
         optional_text(&mut field.title);

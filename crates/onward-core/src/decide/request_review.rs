@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::facts::StepFacts;
 use crate::command::RequestReview;
 use crate::event::{Event, ReviewAction};
-use crate::policy::{MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY, MAX_THRESHOLD};
+use crate::policy::{MAX_NAME, MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY, MAX_THRESHOLD};
 use crate::refusal::Refusal;
 use crate::step::{OnDeadline, ReviewBy, ReviewOptions, ReviewScope, Step, StepCause, StepState};
 use crate::time::Timestamp;
@@ -31,7 +31,7 @@ pub fn decide(
         check.issue("questions", message);
     }
     check.fields(&command.options.fields);
-    check_deadline(&mut check, step, &command.options, now);
+    check_options(&mut check, step, &command.options, now);
     if command.scope == ReviewScope::Start {
         check.issue("scope", "must be `plan` or `step`");
     }
@@ -68,8 +68,11 @@ pub fn decide(
     Ok(draft.into_events())
 }
 
-/// Checks the deadline.
-fn check_deadline(check: &mut Check, step: &Step, options: &ReviewOptions, now: Timestamp) {
+/// Checks the deadline and the assignee.
+fn check_options(check: &mut Check, step: &Step, options: &ReviewOptions, now: Timestamp) {
+    if let Some(assignee) = &options.assignee {
+        check.text("assignee", assignee, MAX_NAME);
+    }
     let Some(deadline) = &options.deadline else {
         return;
     };
@@ -103,5 +106,7 @@ fn is_repetition(step: &Step, command: &RequestReview) -> bool {
 /// of the request, so that a retry has a later one.
 fn is_same(open: &ReviewOptions, requested: &ReviewOptions) -> bool {
     let action = |options: &ReviewOptions| options.deadline.map(|deadline| deadline.action);
-    open.fields == requested.fields && action(open) == action(requested)
+    open.fields == requested.fields
+        && open.assignee == requested.assignee
+        && action(open) == action(requested)
 }

@@ -49,6 +49,8 @@ pub struct ReviewOptions {
     pub fields: Vec<ReviewField>,
     /// When the decision is due.
     pub deadline: Option<Deadline>,
+    /// The member who should decide. Other members see the review and may decide as well.
+    pub assignee: Option<String>,
 }
 
 /// When a decision is due, and what happens then.

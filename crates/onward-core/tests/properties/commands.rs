@@ -229,6 +229,7 @@ fn request_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         options: ReviewOptions {
             fields: vec![plans::field(rng); usize::from(rng.one_in(3))],
             deadline: deadline(state, rng),
+            assignee: rng.one_in(3).then(|| "ann".to_owned()),
         },
         token,
         session: plans::session(rng),

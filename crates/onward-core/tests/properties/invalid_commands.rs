@@ -89,6 +89,7 @@ pub(crate) fn command(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -
                     at: Timestamp::MIN,
                     action: OnDeadline::Approve,
                 }),
+                assignee: rng.one_in(3).then(|| text(rng)),
             },
             token: rng.one_in(2).then(|| any_token(state, rng)),
             session: None,

@@ -146,7 +146,7 @@ fn the_sweep_checks_the_plan_at_the_deadline() {
 }
 
 #[test]
-fn rejects_an_invalid_deadline() {
+fn rejects_an_invalid_deadline_or_assignee() {
     let mut harness = Harness::with_steps(1).started();
     let no_default = ReviewField {
         name: "count".to_owned(),
@@ -166,6 +166,10 @@ fn rejects_an_invalid_deadline() {
         ReviewOptions {
             fields: vec![no_default],
             ..valid.clone()
+        },
+        ReviewOptions {
+            assignee: Some(" ".to_owned()),
+            ..ReviewOptions::default()
         },
     ];
     for options in invalid {

@@ -11,8 +11,8 @@ use onward_core::search::Query;
 use onward_core::step::{Review, StepState};
 use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus, Timestamp};
 use onward_store::{
-    Contexts, Excerpt, Output, OutputExcerpt, Outputs, PlanCount, PlanCursor, PlanLists, Plans,
-    Sheet, StepLine, StepReport, Steps, Tx, Which,
+    Contexts, Excerpt, Output, OutputExcerpt, Outputs, Owner, PlanCount, PlanCursor, PlanLists,
+    Plans, Sheet, StepLine, StepReport, Steps, Tx, Which,
 };
 use uuid::Uuid;
 
@@ -120,6 +120,14 @@ pub struct OpenReview {
     pub title: Option<String>,
     /// The review request.
     pub review: Review,
+}
+
+impl OpenReview {
+    /// Whether this member should decide the review.
+    pub fn is_assigned_to(&self, member: &str) -> bool {
+        let assignee = self.review.options.assignee.as_deref();
+        assignee.map(Owner::person_of) == Some(Owner::person_of(member))
+    }
 }
 
 /// The pending review of a step.

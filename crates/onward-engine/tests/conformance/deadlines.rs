@@ -31,6 +31,7 @@ async fn request_with_scope(
         scope,
         options: ReviewOptions {
             deadline: Some(Deadline { at, action }),
+            assignee: Some("ann".to_owned()),
             ..ReviewOptions::default()
         },
         token: None,
@@ -145,6 +146,8 @@ async fn an_imported_review_keeps_its_deadline(harness: &Harness) {
     engine.import(&harness.me, &exported).await.unwrap();
     let imported = document(engine, &harness.me, plan.id).await;
     assert_eq!(imported, exported);
+    let open = engine.open_reviews(&harness.me, 10).await.unwrap();
+    assert_eq!(open[0].review.options.assignee.as_deref(), Some("ann"));
     let mut watcher = engine.watcher();
     // The first check after an import is early. It must schedule the check at the deadline.
     engine.sweep(&mut watcher).await.unwrap();

@@ -409,7 +409,7 @@ async fn respects_any_character_budget(harness: &Harness) {
         scope: onward_core::step::ReviewScope::Plan,
         options: ReviewOptions {
             fields: long_fields(),
-            deadline: None,
+            ..ReviewOptions::default()
         },
         token: None,
         session: None,

@@ -309,11 +309,12 @@ fn reviewed(step: StepId, mut details: Owned) -> Result<Event, Undecodable> {
         let session = details.session_id.take().map(SessionId::new);
         let scope = details.scope.take().map(|scope| scope.0);
         let by = details.review_by.take().map(|by| by.0);
-        let options = review::StoredOptions {
-            fields: details.fields.take(),
-            due_at: details.due_at.take(),
-            on_deadline: details.on_deadline.take(),
-        };
+        let options = review::options(
+            details.fields.take(),
+            details.due_at.take(),
+            details.on_deadline.take(),
+            details.assignee.take(),
+        );
         let result = details.result_summary.is_some().then(|| result(details));
         let result = result.transpose()?;
         let of_result = result.as_ref().map(|result| result.summary.clone());
@@ -324,7 +325,7 @@ fn reviewed(step: StepId, mut details: Owned) -> Result<Event, Undecodable> {
             scope: scope.unwrap_or_default(),
             by,
             result,
-            options: options.into(),
+            options,
         }
     } else {
         ReviewAction::Decided {

@@ -48,6 +48,7 @@ optional_fields! {
         action: T,
         answers: V,
         artifact_id: Text<ArtifactId>,
+        assignee: T,
         attempt: u32,
         branch: BranchJson<T>,
         branch_id: Text<BranchId>,

@@ -253,6 +253,7 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 self.fields = review::fields(&options.fields);
                 self.due_at = review::due_at(options);
                 self.on_deadline = review::on_deadline(options);
+                self.assignee = options.assignee.as_deref();
                 match result {
                     // The summary of the review is that of the result.
                     Some(result) => self.add_result(result),

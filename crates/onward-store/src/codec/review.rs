@@ -78,23 +78,18 @@ pub(crate) fn fields(list: &[ReviewField]) -> Option<Vec<FieldJson<&str>>> {
     (!list.is_empty()).then(|| each(list))
 }
 
-/// The stored optional parts of a review, one per key.
-pub(crate) struct StoredOptions {
-    pub(crate) fields: Option<Vec<FieldJson<String>>>,
-    pub(crate) due_at: Option<Text<Timestamp>>,
-    pub(crate) on_deadline: Option<Text<OnDeadline>>,
-}
-
-impl From<StoredOptions> for ReviewOptions {
-    fn from(stored: StoredOptions) -> Self {
-        let action = stored.on_deadline.map(|action| action.0);
-        Self {
-            fields: each(stored.fields.unwrap_or_default()),
-            deadline: stored.due_at.map(|at| Deadline {
-                at: at.0,
-                action: action.unwrap_or_default(),
-            }),
-        }
+/// The optional parts of a review.
+pub(crate) fn options(
+    fields: Option<Vec<FieldJson<String>>>,
+    due_at: Option<Text<Timestamp>>,
+    on_deadline: Option<Text<OnDeadline>>,
+    assignee: Option<String>,
+) -> ReviewOptions {
+    let action = on_deadline.map(|action| action.0).unwrap_or_default();
+    ReviewOptions {
+        fields: each(fields.unwrap_or_default()),
+        deadline: due_at.map(|at| Deadline { at: at.0, action }),
+        assignee,
     }
 }
 

@@ -59,12 +59,17 @@ pub struct RequestOrigin {
 impl Owner {
     /// The owner of a plan with this author in the audit trail.
     pub(crate) fn new(author: &str, origin: RequestOrigin) -> Self {
-        let kinds = ["user:", "token:"];
-        let person = kinds.iter().find_map(|kind| author.strip_prefix(kind));
         Self {
-            person: person.unwrap_or(author).to_owned(),
+            person: Self::person_of(author).to_owned(),
             origin,
         }
+    }
+
+    /// The name of an author without the kind of its credential.
+    pub fn person_of(author: &str) -> &str {
+        let kinds = ["user:", "token:"];
+        let person = kinds.iter().find_map(|kind| author.strip_prefix(kind));
+        person.unwrap_or(author)
     }
 }
 

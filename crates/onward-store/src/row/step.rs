@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{labels_text, maybe_mirror, mirror, read_labels, read_priority};
 use crate::codec::gates::{EvidenceJson, ResultJson, evidence};
 use crate::codec::json;
-use crate::codec::review::{FieldJson, StoredOptions, due_at, fields, on_deadline};
+use crate::codec::review::{FieldJson, due_at, fields, on_deadline, options};
 use crate::codec::scalar::{Text, optional, texts, values};
 use crate::error::Error;
 use crate::value::{Cells, IntoValue, Row, Value, params};
@@ -240,6 +240,8 @@ impl<'g> From<&'g Gates> for GatesJson<&'g str> {
 #[serde(bound(deserialize = "T: Deserialize<'de>"))]
 struct ReviewJson<T> {
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    assignee: Option<T>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
     due_at: Option<Text<Timestamp>>,
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
     fields: Option<Vec<FieldJson<T>>>,
@@ -269,12 +271,7 @@ impl From<ReviewJson<String>> for Review {
             by: json.review_by.map(|by| by.0),
             session: json.session_id.map(SessionId::new),
             result: json.result.map(Into::into),
-            options: StoredOptions {
-                fields: json.fields,
-                due_at: json.due_at,
-                on_deadline: json.on_deadline,
-            }
-            .into(),
+            options: options(json.fields, json.due_at, json.on_deadline, json.assignee),
         }
     }
 }
@@ -282,6 +279,7 @@ impl From<ReviewJson<String>> for Review {
 impl<'r> From<&'r Review> for ReviewJson<&'r str> {
     fn from(review: &'r Review) -> Self {
         Self {
+            assignee: review.options.assignee.as_deref(),
             due_at: due_at(&review.options),
             fields: fields(&review.options.fields),
             on_deadline: on_deadline(&review.options),

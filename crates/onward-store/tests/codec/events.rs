@@ -468,8 +468,16 @@ fn requests() -> BoxedStrategy<ReviewAction> {
         at: Timestamp::from_millis(at),
         action,
     });
-    let options = (vec(fields(), 0..3), option::of(deadlines));
-    let options = options.prop_map(|(fields, deadline)| ReviewOptions { fields, deadline });
+    let options = (
+        vec(fields(), 0..3),
+        option::of(deadlines),
+        option::of(text()),
+    );
+    let options = options.prop_map(|(fields, deadline, assignee)| ReviewOptions {
+        fields,
+        deadline,
+        assignee,
+    });
     let questions = (vec(text(), 0..3), options);
     (subject, questions, sessions(), scope, by)
         .prop_map(

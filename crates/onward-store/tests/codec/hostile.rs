@@ -16,8 +16,9 @@ use crate::events::events;
 const STEP: StepId = StepId::from_u128(7);
 
 /// Keys at the top level that may be absent: optional ones, and those for readers only.
-const OPTIONAL_KEYS: [&str; 29] = [
+const OPTIONAL_KEYS: [&str; 30] = [
     "answers",
+    "assignee",
     "attempt",
     "by",
     "confidence",

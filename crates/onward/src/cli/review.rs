@@ -18,7 +18,7 @@ pub(crate) enum Command {
 
 pub(super) async fn run(command: &Command, cx: &Context) -> Result {
     match command {
-        Command::List(_) => list::run(cx).await,
+        Command::List(args) => list::run(args, cx).await,
         Command::Show(args) => show::run(args, cx).await,
         Command::Decide(args) => decide::run(args, cx).await,
     }

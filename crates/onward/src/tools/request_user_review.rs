@@ -8,7 +8,8 @@ use std::sync::Arc;
 use onward_core::Timestamp;
 use onward_core::id::TaskId;
 use onward_core::policy::{
-    MAX_CLAIM_TOKEN, MAX_FIELDS, MAX_QUESTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_SUMMARY, MAX_TIME,
+    MAX_CLAIM_TOKEN, MAX_FIELDS, MAX_NAME, MAX_QUESTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_SUMMARY,
+    MAX_TIME,
 };
 use onward_core::step::{Deadline, OnDeadline, ReviewField, ReviewOptions, ReviewScope};
 use onward_engine::Caller;
@@ -52,6 +53,9 @@ pub(super) struct Input {
     #[schemars(range(min = MIN_REMIND_AFTER_MS, max = MAX_THRESHOLD_MS))]
     remind_after_ms: Option<u64>,
     on_deadline: Option<AtDeadline>,
+    /// Member who should decide
+    #[schemars(length(min = 1, max = MAX_NAME))]
+    assignee: Option<String>,
     /// From `get_next_step`
     #[schemars(length(min = 1, max = MAX_CLAIM_TOKEN))]
     claim_token: Option<String>,
@@ -147,6 +151,7 @@ impl Spec for RequestUserReview {
         "/properties/dueAt",
         "/properties/remindAfterMs",
         "/properties/onDeadline",
+        "/properties/assignee",
     ];
     const STORES_REJECTED_INPUT: bool = true;
 
@@ -198,7 +203,11 @@ async fn request(
         summary: input.summary,
         questions: input.questions.unwrap_or_default(),
         scope: input.scope.unwrap_or_default().into(),
-        options: ReviewOptions { fields, deadline },
+        options: ReviewOptions {
+            fields,
+            deadline,
+            assignee: input.assignee,
+        },
         token: params::claim_token(input.claim_token),
         session: params::session_id(input.session_id),
     })

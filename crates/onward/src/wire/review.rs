@@ -39,6 +39,9 @@ pub(crate) struct Review {
     /// What happens at the deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
     on_deadline: Option<&'static str>,
+    /// The member who should decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assignee: Option<String>,
     requested_at: String,
     /// What waits for the decision: the plan, or the step and those that depend on it.
     scope: &'static str,
@@ -141,6 +144,7 @@ impl Review {
             fields: review.options.fields.iter().map(Field::new).collect(),
             due_at: deadline.map(|deadline| super::at(deadline.at)),
             on_deadline: deadline.map(|deadline| deadline.action.as_str()),
+            assignee: review.options.assignee.as_ref().map(super::line),
             requested_at: super::at(review.requested_at),
             scope: review.scope.as_str(),
             review_by: review.by.map(ReviewBy::as_str),

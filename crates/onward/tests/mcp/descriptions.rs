@@ -201,6 +201,7 @@ const OMITTED: &[&str] = &[
     "modify_plan dependsOn",
     "modify_plan modificationRationale",
     "report_step_progress percent",
+    "request_user_review assignee",
     "request_user_review dueAt",
     "request_user_review fields",
     "request_user_review onDeadline",

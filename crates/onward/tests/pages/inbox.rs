@@ -145,6 +145,46 @@ async fn a_decision_at_the_deadline_is_shown_as_one_by_policy() {
 }
 
 #[tokio::test]
+async fn the_inbox_filters_the_reviews_of_the_visitor() {
+    let server = program("pages-assignee").serve();
+    let request = async |name: &str, assignee: Option<&str>| {
+        let created = server.post("/api/v1/plans", plan(name, &["Offers"])).await;
+        let id = text(&created.expect_success(), "planId");
+        let next = format!("/api/v1/plans/{id}/next");
+        let step = text(
+            &server.post(&next, json!({})).await.expect_success(),
+            "stepId",
+        );
+        let export = server.get(&format!("/api/v1/plans/{id}/export")).await;
+        let actor = text(&export.expect_success()["events"][0], "actor");
+        let assignee = assignee.unwrap_or(&actor);
+        let review = json!({ "summary": "Two remain.", "assignee": assignee });
+        let path = format!("/api/v1/steps/{step}/review");
+        server.post(&path, review).await.expect_success();
+    };
+    request("Own boats", None).await;
+    request("Other boats", Some("user:bea")).await;
+    let browser = Browser::new(&server);
+    let all = browser.get("/inbox").await;
+    all.assert_contains("Own boats");
+    all.assert_contains("Other boats");
+    all.assert_contains("/inbox?mine=true");
+    let own = browser.get("/inbox?mine=true").await;
+    own.assert_contains("Own boats");
+    own.assert_contains("assigned to");
+    assert!(!own.html.contains("Other boats"), "{}", own.html);
+    let reviews = server.get("/api/v1/reviews?assignee=bea").await;
+    let reviews = reviews.expect_success();
+    assert_eq!(reviews["reviews"].as_array().map(Vec::len), Some(1));
+    assert_eq!(reviews["reviews"][0]["planName"], "Other boats");
+    assert_eq!(reviews["reviews"][0]["assignee"], "user:bea");
+    let arguments = ["--json", "review", "list", "--assignee", "bea"];
+    let listed = server.program().run_json(&arguments);
+    assert_eq!(listed["reviews"].as_array().map(Vec::len), Some(1));
+    assert_eq!(listed["reviews"][0]["planName"], "Other boats");
+}
+
+#[tokio::test]
 async fn a_result_under_review_shows_its_evidence() {
     let server = program("pages-evidence").serve();
     let mut body = plan("Boats", &["Offers"]);

@@ -52,6 +52,7 @@ fn options(questions: &[String], deadline: Option<Deadline>) -> ReviewOptions {
     };
     ReviewOptions {
         fields: vec![sure; usize::from(questions.len() == 2)],
+        assignee: deadline.map(|_| "ann".to_owned()),
         deadline,
     }
 }

@@ -149,6 +149,7 @@ impl Plan {
                 && open.questions == review_request.questions
                 && open.scope == review_request.scope
                 && open.options.fields == review_request.options.fields
+                && open.options.assignee == review_request.options.assignee
                 && open.options.deadline.map(|open| open.action)
                     == deadline.map(|deadline| deadline.action)
                 && open.result.is_none()

@@ -17,21 +17,28 @@ const MAX_REVIEWS: u32 = 500;
 
 /// List pending reviews, oldest first
 #[derive(Args)]
-pub(crate) struct List {}
+pub(crate) struct List {
+    /// Only reviews that are assigned to this member
+    #[arg(long, value_name = "NAME")]
+    assignee: Option<String>,
+}
 
 #[derive(Serialize)]
 struct Reviews {
     reviews: Vec<Review>,
 }
 
-pub(super) async fn run(cx: &Context) -> Result {
+pub(super) async fn run(args: &List, cx: &Context) -> Result {
     let database = Database::open(cx).await?;
     let Database {
         engine,
         caller,
         now,
     } = &database;
-    let open = engine.open_reviews(caller, MAX_REVIEWS).await?;
+    let mut open = engine.open_reviews(caller, MAX_REVIEWS).await?;
+    if let Some(assignee) = &args.assignee {
+        open.retain(|open| open.is_assigned_to(assignee));
+    }
     let mut reviews = Vec::new();
     let mut table =
         Table::new(&["REVIEW", "WAITING", "PLAN", "STEP", "QUESTIONS"]).with_flexible(&[2, 3]);

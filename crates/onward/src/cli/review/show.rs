@@ -161,6 +161,9 @@ fn head(review: &OpenReview, sheet: &Sheet, database: &Database, cx: &Context) -
     });
     let ago = format::ago(database.now, at);
     let _ = writeln!(text, "asked {asked} ({ago}) by {person}{client}");
+    if let Some(assignee) = &review.review.options.assignee {
+        let _ = writeln!(text, "assigned to {}", format::sanitize_line(assignee));
+    }
     if let Some(deadline) = review.review.options.deadline {
         let due = cx.output.zone().time(deadline.at, database.now);
         let _ = writeln!(text, "due {due}, then {}", deadline.action);

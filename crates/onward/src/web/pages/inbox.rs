@@ -61,6 +61,10 @@ struct Inbox {
     items: Vec<Item>,
     /// Number of items that are not displayed.
     more: usize,
+    /// Number of reviews that are assigned to the visitor.
+    own: usize,
+    /// Whether only those are displayed.
+    is_filtered: bool,
     /// Whether the visitor selected the item, and did not just open the inbox.
     is_selected: bool,
     selected: Option<Selected>,
@@ -126,6 +130,7 @@ struct ReviewView {
     is_long: bool,
     questions: Vec<Question>,
     fields: Vec<FieldInput>,
+    assignee: Option<String>,
     /// The deadline, and what happens then.
     due: Option<(Clock, &'static str)>,
     /// Who must decide, if the step requires a review.
@@ -246,7 +251,13 @@ async fn page(
     decided: Option<Decided>,
 ) -> PageResult {
     let open = open_reviews(visit).await?;
+    let is_own = |open: &&OpenReview| open.is_assigned_to(&visit.caller.name);
+    let own: Vec<Key> = (open.iter().filter(is_own))
+        .map(|open| Key::Review(open.step))
+        .collect();
+    let is_filtered = visit.fields.get("mine").is_some();
     let mut items = items(visit, &open).await?;
+    items.retain(|item| !is_filtered || own.contains(&item.key));
     let wanted = error
         .as_ref()
         .map(|(step, _)| Key::Review(*step))
@@ -288,6 +299,8 @@ async fn page(
         layout: visit.layout("Inbox", Section::Inbox).await?,
         items,
         more,
+        own: own.len(),
+        is_filtered,
         is_selected,
         selected,
         modify_denied: visit.denial(Permission::Intervene),
@@ -435,6 +448,7 @@ impl ReviewForm {
             is_long: is_long(&open.review.summary),
             questions: questions.collect(),
             fields: FieldInput::list(&open.review.options.fields),
+            assignee: (open.review.options.assignee.as_ref()).map(|name| one_line(name, 60)),
             due: (open.review.options.deadline).map(|deadline| {
                 let clock = Clock::new(deadline.at, engine.now());
                 (clock, deadline.action.as_str())
