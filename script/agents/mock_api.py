@@ -3,11 +3,14 @@
 The APIs are Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Gemini.
 
 Usage: mock_api.py PORT SCRIPT LOG. SCRIPT is JSON: a list of responses, each a list of calls
-`{"name", "input"}`. After the last one, the answer is a text. LOG receives the requests.
+`{"name", "input"}`, or `{"calls", "tokens"}` with the reported size of the request. A response
+without calls, and every response after the last one, is a text. In a call, `$PLAN_FILE` is the path
+of the plan file that the request names. LOG receives the requests.
 """
 
 import http.server
 import json
+import re
 import sys
 import time
 
@@ -23,9 +26,9 @@ def unnamed(events):
     return "".join(f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n" for event in events)
 
 
-def anthropic(calls, number):
+def anthropic(calls, number, tokens):
     start = {"id": f"m{number}", "type": "message", "role": "assistant", "model": "mock",
-             "content": [], "stop_reason": None, "usage": {"input_tokens": 1, "output_tokens": 1}}
+             "content": [], "stop_reason": None, "usage": {"input_tokens": tokens, "output_tokens": 1}}
     yield "message_start", {"message": start}
     for index, call in enumerate(calls or [None]):
         if call is None:
@@ -42,7 +45,7 @@ def anthropic(calls, number):
     yield "message_stop", {}
 
 
-def responses_api(calls, number):
+def responses_api(calls, number, tokens):
     yield "response.created", {"response": {"id": f"r{number}"}}
     text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}
     items = [{"type": "function_call", "name": call["name"], "arguments": json.dumps(call["input"]),
@@ -52,36 +55,41 @@ def responses_api(calls, number):
         item |= {key: call[key] for key in ("namespace",) if key in call}
     for index, item in enumerate(items or [text]):
         yield "response.output_item.done", {"output_index": index, "item": item | {"id": f"i{number}_{index}"}}
-    usage = {"input_tokens": 1, "input_tokens_details": None, "output_tokens": 1,
-             "output_tokens_details": None, "total_tokens": 2}
+    usage = {"input_tokens": tokens, "input_tokens_details": None, "output_tokens": 1,
+             "output_tokens_details": None, "total_tokens": tokens + 1}
     yield "response.completed", {"response": {"id": f"r{number}", "usage": usage}}
 
 
-def chat(calls, number):
+def chat(calls, number, tokens):
     tools = [{"index": index, "id": f"call_{number}_{index}", "type": "function",
               "function": {"name": call["name"], "arguments": json.dumps(call["input"])}}
              for index, call in enumerate(calls)]
     message = {"role": "assistant"} | ({"tool_calls": tools} if tools else {"content": "done"})
     end = "tool_calls" if tools else "stop"
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    usage = {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
     head = {"id": f"c{number}", "object": "chat.completion.chunk", "created": 0, "model": "mock"}
     yield head | {"choices": [{"index": 0, "delta": message, "finish_reason": None}]}
     yield head | {"choices": [{"index": 0, "delta": {}, "finish_reason": end}], "usage": usage}
     yield "[DONE]"
 
 
-def chat_message(calls, number):
-    first = next(chat(calls, number))
+def chat_message(calls, number, tokens):
+    first = next(chat(calls, number, tokens))
     choice = {"index": 0, "message": first["choices"][0]["delta"], "finish_reason": "stop"}
     return first | {"object": "chat.completion", "choices": [choice]}
 
 
-def gemini(calls):
+def gemini(calls, tokens):
     parts = [{"functionCall": {"name": call["name"], "args": call["input"]}} for call in calls]
     candidate = {"content": {"role": "model", "parts": parts or [{"text": "done"}]},
                  "finishReason": "STOP", "index": 0}
-    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    usage = {"promptTokenCount": tokens, "candidatesTokenCount": 1, "totalTokenCount": tokens + 1}
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "mock"}
+
+
+def with_plan_file(calls, body):
+    found = re.search(r"/[^\s\"`]*/plans/[^\s\"`]*\.md", json.dumps(body))
+    return json.loads(json.dumps(calls).replace("$PLAN_FILE", found[0] if found else ""))
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -103,20 +111,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
         # As a model does. Kimi Code does not wait for the hook after a call.
         time.sleep(1)
         # Side requests, such as titles, have no tools.
-        calls = next(responses, []) if body.get("tools") else []
+        response = next(responses, []) if body.get("tools") else []
+        if isinstance(response, list):
+            response = {"calls": response}
+        calls, tokens = with_plan_file(response["calls"], body), response.get("tokens", 1)
         number, path = id(body), self.path.split("?")[0]
         if path.endswith(":streamGenerateContent"):
-            return self.stream(unnamed([gemini(calls)]))
+            return self.stream(unnamed([gemini(calls, tokens)]))
         if path.endswith(":generateContent"):
-            return self.json(gemini(calls))
+            return self.json(gemini(calls, tokens))
         if path.endswith(":countTokens"):
             return self.json({"totalTokens": 1})
         if path.endswith("/chat/completions") and not body.get("stream"):
-            return self.json(chat_message(calls, number))
+            return self.json(chat_message(calls, number, tokens))
         if path.endswith("/chat/completions"):
-            return self.stream(unnamed(chat(calls, number)))
+            return self.stream(unnamed(chat(calls, number, tokens)))
         api = responses_api if path.endswith("/responses") else anthropic
-        self.stream(named(api(calls, number)))
+        self.stream(named(api(calls, number, tokens)))
 
     def stream(self, text):
         self.reply(200, text.encode(), "text/event-stream")
