@@ -39,6 +39,8 @@ pub(super) fn parse(payload: &Value) -> Option<Event> {
                 is_batch: false,
             }
         }
+        // With the trigger `auto`, Gemini sends it before each request, also if it does not compress.
+        "PreCompress" if field(payload, "trigger").as_deref() == Some("auto") => return None,
         "PreCompress" => EventKind::Compacted,
         "AfterAgent" => turn_ended(payload),
         "SessionEnd" => EventKind::SessionEnded,

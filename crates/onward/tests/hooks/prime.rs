@@ -130,6 +130,41 @@ fn offers_a_plan_of_another_agent_in_every_worktree() {
     harness.send_payload(&payload).assert_empty();
 }
 
+/// Claude Code reports that it has created the plan in the directory of this agent.
+fn plan_of_another_agent(harness: &Harness, plan: &str) {
+    let claude = Harness::new("prime-compact-plan", "claude-code");
+    let report = claude
+        .payload("plan_created")
+        .replace("{plan}", plan)
+        .replace(
+            &claude.work_dir().display().to_string(),
+            &harness.work_dir().display().to_string(),
+        );
+    harness
+        .run(&["hook", "claude-code"], report.as_bytes())
+        .assert_empty();
+}
+
+#[test]
+fn the_check_of_gemini_before_each_request_is_not_a_compaction() {
+    let harness = Harness::new("prime-check", "gemini");
+    let plan = create_plan(&harness, "Tides");
+    let check = |trigger: &str| {
+        let mut event: Value = serde_json::from_str(&harness.payload("session_start")).unwrap();
+        event["hook_event_name"] = "PreCompress".into();
+        event["trigger"] = trigger.into();
+        harness.send_payload(&event.to_string()).assert_empty();
+        harness.send("prompt").stdout.contains(&plan)
+    };
+    harness.send("session_start").assert_empty();
+    harness.send("prompt").assert_empty();
+    plan_of_another_agent(&harness, &plan);
+    assert_eq!(
+        [check("auto"), check("manual"), check("auto")],
+        [false, true, false]
+    );
+}
+
 #[test]
 fn an_agent_whose_compaction_event_has_no_reply_receives_it_with_the_next_prompt() {
     for (agent, event) in [("gemini", "PreCompress"), ("kimi", "PostCompact")] {
@@ -137,17 +172,7 @@ fn an_agent_whose_compaction_event_has_no_reply_receives_it_with_the_next_prompt
         let plan = create_plan(&harness, "Tides");
         harness.send("session_start").assert_empty();
         harness.send("prompt").assert_empty();
-        let claude = Harness::new("prime-compact-plan", "claude-code");
-        let report = claude
-            .payload("plan_created")
-            .replace("{plan}", &plan)
-            .replace(
-                &claude.work_dir().display().to_string(),
-                &harness.work_dir().display().to_string(),
-            );
-        harness
-            .run(&["hook", "claude-code"], report.as_bytes())
-            .assert_empty();
+        plan_of_another_agent(&harness, &plan);
         let mut compact: Value = serde_json::from_str(&harness.payload("session_start")).unwrap();
         compact["hook_event_name"] = event.into();
         harness.send_payload(&compact.to_string()).assert_empty();
