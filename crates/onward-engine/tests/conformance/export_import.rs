@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use crate::database::Isolation;
 use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::operations::{code, document, error, invalid_path, submission_for};
+use crate::operations::{assert_reimported, code, document, error, invalid_path, submission_for};
 use crate::random_walk::RandomWalk;
 use crate::research::finding;
 
@@ -269,16 +269,7 @@ async fn artifacts_are_exported_with_their_plan(harness: &Harness) {
     let whole = harness.engine.full_plan(&other, plan.id).await.unwrap();
     assert_eq!(Some(whole.artifacts[0].id), artifact);
     // Deleting the plan kept its artifacts; importing it links them again.
-    harness
-        .engine
-        .delete_plan(&harness.me, plan.id)
-        .await
-        .unwrap();
-    harness.engine.import(&harness.me, &before).await.unwrap();
-    assert_eq!(
-        document(&harness.engine, &harness.me, plan.id).await,
-        before
-    );
+    assert_reimported(harness, plan.id).await;
 }
 
 async fn skills_and_feedback_are_exported_with_their_plan(harness: &Harness) {
@@ -333,16 +324,7 @@ async fn skills_and_feedback_are_exported_with_their_plan(harness: &Harness) {
     };
     assert_eq!(notes.media_type.as_deref(), Some("text/html"));
     // Deleting the plan kept the running skill execution; importing it links it again.
-    harness
-        .engine
-        .delete_plan(&harness.me, plan.id)
-        .await
-        .unwrap();
-    harness.engine.import(&harness.me, &before).await.unwrap();
-    assert_eq!(
-        document(&harness.engine, &harness.me, plan.id).await,
-        before
-    );
+    assert_reimported(harness, plan.id).await;
 }
 
 async fn imports_a_document_without_skills_and_feedback(harness: &Harness) {

@@ -263,6 +263,15 @@ pub(crate) fn invalid_path<T: std::fmt::Debug>(result: Result<T, Error>) -> Stri
     issues.remove(0).path
 }
 
+/// Exports, deletes and imports a plan, which does not change it.
+pub(crate) async fn assert_reimported(harness: &Harness, plan: PlanId) {
+    let (engine, me) = (&harness.engine, &harness.me);
+    let before = document(engine, me, plan).await;
+    engine.delete_plan(me, plan).await.unwrap();
+    engine.import(me, &before).await.unwrap();
+    assert_eq!(document(engine, me, plan).await, before);
+}
+
 /// The exported plan without `exportedAt`.
 pub(crate) async fn document(engine: &Engine, caller: &Caller, plan: PlanId) -> serde_json::Value {
     let exported = engine.export(caller, plan).await;

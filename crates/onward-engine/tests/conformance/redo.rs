@@ -9,7 +9,7 @@ use onward_engine::next_step::NextStep;
 
 use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::operations::{code, document, submission_for};
+use crate::operations::{assert_reimported, code, document, submission_for};
 
 fn redo(step: StepId, cascade: bool) -> Modification {
     Modification::RedoStep {
@@ -286,17 +286,7 @@ async fn an_exported_plan_keeps_its_superseded_steps(harness: &Harness) {
     for step in [plan.steps[2], plan.steps[0]] {
         harness.modify(plan.id, redo(step, false)).await.unwrap();
     }
-    let before = document(&harness.engine, &harness.me, plan.id).await;
-    harness
-        .engine
-        .delete_plan(&harness.me, plan.id)
-        .await
-        .unwrap();
-    harness.engine.import(&harness.me, &before).await.unwrap();
-    assert_eq!(
-        document(&harness.engine, &harness.me, plan.id).await,
-        before
-    );
+    assert_reimported(harness, plan.id).await;
     // The branches are those of the successor.
     let step = harness.claim(plan.id).await;
     assert_eq!(step.surroundings.branches.len(), 1);

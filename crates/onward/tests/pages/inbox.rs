@@ -2,25 +2,27 @@
 
 use std::time::Duration;
 
-use onward_testbed::TIMEOUT;
-use serde_json::json;
+use onward_testbed::{Server, TIMEOUT};
+use serde_json::{Value, json};
 
 use crate::browser::{Browser, plan, text};
 use crate::program;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
+/// Creates a plan and claims its first step. Returns the ids of both.
+async fn started_plan(server: &Server, body: Value) -> (String, String) {
+    let created = server.post("/api/v1/plans", body).await.expect_success();
+    let id = text(&created, "planId");
+    let next = format!("/api/v1/plans/{id}/next");
+    let next = server.post(&next, json!({})).await.expect_success();
+    (id, text(&next, "stepId"))
+}
+
 #[tokio::test]
 async fn answers_reach_the_agent_with_their_questions() {
     let server = program("pages-answers").serve();
-    let created = server
-        .post("/api/v1/plans", plan("Boats", &["Offers"]))
-        .await
-        .expect_success();
-    let id = text(&created, "planId");
-    let next = format!("/api/v1/plans/{id}/next");
-    let next = server.post(&next, json!({})).await;
-    let step = text(&next.expect_success(), "stepId");
+    let (id, step) = started_plan(&server, plan("Boats", &["Offers"])).await;
     let review = json!({ "summary": "Two remain.", "questions": ["Red?", "Who <pays>?"] });
     let path = format!("/api/v1/steps/{step}/review");
     server.post(&path, review).await.expect_success();
@@ -42,15 +44,7 @@ async fn answers_reach_the_agent_with_their_questions() {
 #[tokio::test]
 async fn typed_questions_are_inputs_of_the_form() {
     let server = program("pages-fields").serve();
-    let created = server
-        .post("/api/v1/plans", plan("Boats", &["Offers", "Prices"]))
-        .await
-        .expect_success();
-    let id = text(&created, "planId");
-    let next = server
-        .post(&format!("/api/v1/plans/{id}/next"), json!({}))
-        .await;
-    let step = text(&next.expect_success(), "stepId");
+    let (id, step) = started_plan(&server, plan("Boats", &["Offers", "Prices"])).await;
     let colours = json!([{ "value": "red", "title": "Red <one>" }, { "value": "blue" }]);
     let review = json!({ "summary": "Two remain.", "fields": [
         { "name": "colour", "type": "choice", "options": colours, "default": "blue" },
@@ -100,15 +94,7 @@ async fn typed_questions_are_inputs_of_the_form() {
 #[tokio::test]
 async fn a_decision_at_the_deadline_is_shown_as_one_by_policy() {
     let server = program("pages-deadline").serve();
-    let created = server
-        .post("/api/v1/plans", plan("Boats", &["Offers", "Prices"]))
-        .await
-        .expect_success();
-    let id = text(&created, "planId");
-    let next = server
-        .post(&format!("/api/v1/plans/{id}/next"), json!({}))
-        .await;
-    let step = text(&next.expect_success(), "stepId");
+    let (id, step) = started_plan(&server, plan("Boats", &["Offers", "Prices"])).await;
     let path = format!("/api/v1/steps/{step}/review");
     let past = json!({ "summary": "Two remain.", "dueAt": "2020-01-01T00:00:00Z" });
     let problem = server.post(&path, past).await;
@@ -148,13 +134,7 @@ async fn a_decision_at_the_deadline_is_shown_as_one_by_policy() {
 async fn the_inbox_filters_the_reviews_of_the_visitor() {
     let server = program("pages-assignee").serve();
     let request = async |name: &str, assignee: Option<&str>| {
-        let created = server.post("/api/v1/plans", plan(name, &["Offers"])).await;
-        let id = text(&created.expect_success(), "planId");
-        let next = format!("/api/v1/plans/{id}/next");
-        let step = text(
-            &server.post(&next, json!({})).await.expect_success(),
-            "stepId",
-        );
+        let (id, step) = started_plan(&server, plan(name, &["Offers"])).await;
         let export = server.get(&format!("/api/v1/plans/{id}/export")).await;
         let actor = text(&export.expect_success()["events"][0], "actor");
         let assignee = assignee.unwrap_or(&actor);
@@ -190,12 +170,7 @@ async fn a_result_under_review_shows_its_evidence() {
     let mut body = plan("Boats", &["Offers"]);
     body["steps"][0]["acceptanceCriteria"] = json!(["Three <offers>."]);
     body["steps"][0]["reviewRequired"] = json!(true);
-    let created = server.post("/api/v1/plans", body).await.expect_success();
-    let id = text(&created, "planId");
-    let next = server
-        .post(&format!("/api/v1/plans/{id}/next"), json!({}))
-        .await;
-    let step = text(&next.expect_success(), "stepId");
+    let (id, step) = started_plan(&server, body).await;
     let evidence = json!([{
         "criterion": "1", "kind": "url", "value": "https://example.org/?a=1&b=2",
         "outcome": "three",
@@ -236,11 +211,7 @@ async fn a_stuck_plan_is_in_the_inbox_until_its_steps_are_released() {
     let server = program("pages-inbox-stuck").serve();
     let mut body = plan("Boats", &["Offers", "Prices"]);
     body["stallThresholdMs"] = json!(1);
-    let created = server.post("/api/v1/plans", body).await.expect_success();
-    let id = text(&created, "planId");
-    let next = format!("/api/v1/plans/{id}/next");
-    let next = server.post(&next, json!({})).await;
-    let step = text(&next.expect_success(), "stepId");
+    let (id, step) = started_plan(&server, body).await;
     let browser = Browser::new(&server);
     let page = browser.get("/inbox").await;
     page.assert_contains("<span class=\"count\">1<");
