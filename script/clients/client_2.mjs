@@ -4,19 +4,24 @@
 //     client_2.mjs VERSION http URL
 //     client_2.mjs VERSION stdio COMMAND [ARGUMENT...]
 
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Client, SdkErrorCode, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { SkillsClient } from '@modelcontextprotocol/client/ext/skills';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 import { createTaskSessionFromClient, resultFromTaskOutcome } from '@modelcontextprotocol/ext-tasks/client';
 
-import { TIMEOUT_MS, answerForm, linksOf, parseResult, runPlan, updateQueue } from './plan.mjs';
+import { parseResult } from './checks.mjs';
+import { TIMEOUT_MS, updateQueue } from './features.mjs';
+import { runPlan } from './plan.mjs';
 
 const [version, kind, ...target] = process.argv.slice(2);
 const stateless = version >= '2026';
+// `auto` negotiates the version, as an agent would.
+const versionNegotiation = { mode: stateless ? 'auto' : 'legacy' };
 
-function transport() {
+function transport(args = []) {
     if (kind === 'http') return new StreamableHTTPClientTransport(new URL(target[0]));
-    return new StdioClientTransport({ command: target[0], args: target.slice(1) });
+    return new StdioClientTransport({ command: target[0], args: [...target.slice(1), ...args] });
 }
 
 /** Sends requests past the SDK, whose codec rejects the results that the tasks extension adds. */
@@ -40,10 +45,10 @@ function rawDispatch(connection) {
 }
 
 /** A connection whose calls are followed as tasks. */
-async function connectWithTasks(decisions) {
+async function connectWithTasks(reviewer, elicitation = { form: {} }) {
     const clientInfo = { name: 'onward-test', version: '0' };
-    const capabilities = { elicitation: { form: {} }, extensions: { 'io.modelcontextprotocol/tasks': {} } };
-    const client = new Client(clientInfo, { capabilities, versionNegotiation: { mode: 'auto' } });
+    const capabilities = { elicitation, extensions: { 'io.modelcontextprotocol/tasks': {} } };
+    const client = new Client(clientInfo, { capabilities, versionNegotiation });
     const connection = transport();
     await client.connect(connection, { timeout: TIMEOUT_MS });
     let followed = 0;
@@ -56,15 +61,27 @@ async function connectWithTasks(decisions) {
             return response;
         },
         v2RequestFraming: { protocolVersion: version, clientInfo, clientCapabilities: capabilities },
-        onInputRequest: async ({ params }) => answerForm(decisions, params),
+        onInputRequest: async ({ params }) => reviewer.answer(params),
     });
+    const settle = async (execution) => {
+        const { outcome } = await execution.settle();
+        return parseResult(resultFromTaskOutcome(outcome))[0];
+    };
     return {
-        call: async (name, args) => {
-            const execution = await session.callTool(name, args);
-            const { outcome } = await execution.settle();
-            return parseResult(resultFromTaskOutcome(outcome));
-        },
+        call: async (name, args) => settle(await session.callTool(name, args)),
         tasksFollowed: () => followed,
+        /** Returns a reference to the task, which another connection can resume. */
+        start: async (name, args) => {
+            const execution = await session.callTool(name, args);
+            const reference = execution.serializeReference();
+            await execution.detach();
+            // Closing the session cancels tasks that it still follows.
+            await execution.result().catch(() => {});
+            return reference;
+        },
+        task: ({ taskId }) => session.task(taskId).snapshot(),
+        cancel: ({ taskId }) => session.cancelTask(taskId),
+        resume: async (reference) => settle(await session.resumeTask(reference)),
         close: async () => {
             await session.close();
             await client.close();
@@ -72,31 +89,50 @@ async function connectWithTasks(decisions) {
     };
 }
 
-async function connect(decisions) {
-    const client = new Client(
-        { name: 'onward-test', version: '0' },
-        {
-            capabilities: { elicitation: { form: {} } },
-            // `auto` negotiates the version, as an agent would.
-            versionNegotiation: { mode: stateless ? 'auto' : 'legacy' },
-        },
-    );
+async function connect(reviewer, { elicitation = { form: {} }, args = [] } = {}) {
+    const options = { capabilities: { elicitation }, versionNegotiation };
+    const client = new Client({ name: 'onward-test', version: '0' }, options);
     const updates = updateQueue();
-    client.setRequestHandler('elicitation/create', ({ params }) => answerForm(decisions, params));
+    client.setRequestHandler('elicitation/create', ({ params }) => reviewer.answer(params));
     client.setNotificationHandler('notifications/resources/updated', ({ params }) => updates.add(params.uri));
-    await client.connect(transport(), { timeout: TIMEOUT_MS });
+    client.setNotificationHandler('notifications/elicitation/complete', ({ params }) =>
+        reviewer.completed.push(params.elicitationId),
+    );
+    await client.connect(transport(args), { timeout: TIMEOUT_MS });
+    const lists = {
+        tools: () => client.listTools(),
+        prompts: () => client.listPrompts(),
+        resources: () => client.listResources(),
+        resourceTemplates: () => client.listResourceTemplates(),
+    };
+    const result = async (name, args, _meta) =>
+        parseResult(await client.callTool({ name, arguments: args, _meta }));
     return {
-        version: () => client.getNegotiatedProtocolVersion(),
-        tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
-        call: async (name, args) => parseResult(await client.callTool({ name, arguments: args })),
-        links: async (name, args) => linksOf(await client.callTool({ name, arguments: args })),
+        version: client.getNegotiatedProtocolVersion(),
+        server: {
+            ...client.getDiscoverResult(),
+            serverInfo: client.getServerVersion(),
+            capabilities: client.getServerCapabilities(),
+        },
+        list: (kind) => lists[kind](),
+        result,
+        call: async (...call) => (await result(...call))[0],
+        timesOut: async (name, args) => {
+            const call = client.callTool({ name, arguments: args }, { timeout: 200 });
+            return call.then(() => false, ({ code }) => code === SdkErrorCode.RequestTimeout);
+        },
+        skill: async () => {
+            const extension = new SkillsClient(client);
+            const { skills } = await extension.list();
+            const { skill } = await extension.get(skills[0].uri);
+            // Verifies size, digest and front matter.
+            return [skill, (await extension.read(skill)).text];
+        },
         complete: async (uri, name, value) => {
             const ref = { type: 'ref/resource', uri };
             return (await client.complete({ ref, argument: { name, value } })).completion.values;
         },
-        resources: async () => (await client.listResources()).resources.map(({ uri }) => uri),
         read: async (uri) => (await client.readResource({ uri })).contents[0].text,
-        prompts: async () => (await client.listPrompts()).prompts.map((prompt) => prompt.name),
         prompt: async (name, args) =>
             (await client.getPrompt({ name, arguments: args })).messages[0].content.text,
         watch: async (uri) => {

@@ -14,8 +14,8 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 import plan
-
-TIMEOUT_SECONDS = 20
+from checks import assert_equal, parse_result
+from features import TIMEOUT_SECONDS
 
 
 @asynccontextmanager
@@ -31,26 +31,20 @@ async def streams(kind, target):
 
 def connection(kind, target):
     @asynccontextmanager
-    async def connect(decisions):
+    async def connect(reviewer, arguments=()):
         updates = asyncio.Queue()
 
         async def answer(_, params):
-            decision = decisions.pop(0)
-            if decision is None:
-                return types.ElicitResult(action="decline")
-            if params.mode == "url":
-                # The client opens the page, and the user decides there.
-                asyncio.get_running_loop().run_in_executor(None, plan.decide_on_page, params.url, decision)
-                return types.ElicitResult(action="accept")
-            plan.assert_equal(params.requestedSchema["required"], ["decision"], "required fields of the form")
-            return types.ElicitResult(action="accept", content=decision)
+            return types.ElicitResult(**await reviewer.answer(dump(params)))
 
         async def on_message(message):
             if isinstance(message, types.ServerNotification):
                 if isinstance(message.root, types.ResourceUpdatedNotification):
                     updates.put_nowait(str(message.root.params.uri))
+                if isinstance(message.root, types.ElicitCompleteNotification):
+                    reviewer.completed.append(message.root.params.elicitationId)
 
-        async with streams(kind, target) as (read, write):
+        async with streams(kind, [*target, *arguments]) as (read, write):
             timeout = timedelta(seconds=TIMEOUT_SECONDS)
             session = ClientSession(
                 read,
@@ -60,42 +54,47 @@ def connection(kind, target):
                 message_handler=on_message,
             )
             async with session:
-                negotiated = await session.initialize()
-                yield Client(session, negotiated.protocolVersion, updates)
+                yield Client(session, dump(await session.initialize()), updates)
 
     return connect
 
 
+def dump(model):
+    """With the names of the protocol."""
+    return model.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
 class Client:
-    def __init__(self, session, version, updates):
-        self.session, self.version, self.updates = session, version, updates
+    def __init__(self, session, server, updates):
+        self.session, self.server, self.updates = session, server, updates
+        self.version = server["protocolVersion"]
 
-    async def tools(self):
-        return [tool.name for tool in (await self.session.list_tools()).tools]
+    async def list(self, kind):
+        lists = {
+            "tools": self.session.list_tools,
+            "prompts": self.session.list_prompts,
+            "resources": self.session.list_resources,
+            "resourceTemplates": self.session.list_resource_templates,
+        }
+        return dump(await lists[kind]())
 
-    async def call(self, name, arguments):
-        result = await self.session.call_tool(name, arguments)
-        text = result.content[0].text
-        return plan.parse_result(result.isError, text, result.structuredContent)
+    async def result(self, name, arguments, meta=None):
+        return parse_result(dump(await self.session.call_tool(name, arguments, meta=meta)))
 
-    async def links(self, name, arguments):
-        result = await self.session.call_tool(name, arguments)
-        links = [str(block.uri) for block in result.content if block.type == "resource_link"]
-        return result.structuredContent, links
+    async def call(self, name, arguments, meta=None):
+        return (await self.result(name, arguments, meta))[0]
+
+    async def request(self, method, params):
+        request = types.Request[dict, str](method=method, params=params)
+        return dump(await self.session.send_request(request, types.Result))
 
     async def complete(self, template, name, value):
         reference = types.ResourceTemplateReference(type="ref/resource", uri=template)
         completed = await self.session.complete(reference, {"name": name, "value": value})
         return completed.completion.values
 
-    async def resources(self):
-        return [str(resource.uri) for resource in (await self.session.list_resources()).resources]
-
     async def read(self, uri):
         return (await self.session.read_resource(uri)).contents[0].text
-
-    async def prompts(self):
-        return [prompt.name for prompt in (await self.session.list_prompts()).prompts]
 
     async def prompt(self, name, arguments):
         return (await self.session.get_prompt(name, arguments)).messages[0].content.text
@@ -104,7 +103,7 @@ class Client:
     async def watch(self, uri):
         async def wait_for_update():
             updated = await asyncio.wait_for(self.updates.get(), TIMEOUT_SECONDS)
-            plan.assert_equal(updated, uri, "updated resource")
+            assert_equal(updated, uri, "updated resource")
 
         await self.session.subscribe_resource(uri)
         yield wait_for_update
@@ -112,4 +111,5 @@ class Client:
 
 
 version, kind, *target = sys.argv[1:]
-asyncio.run(plan.run(connection(kind, target), version))
+# This SDK does not send `notifications/cancelled`.
+asyncio.run(plan.run(connection(kind, target), version, sends_cancellations=False))

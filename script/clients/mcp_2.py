@@ -12,37 +12,26 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 from mcp import Client as Session
-from mcp import StdioServerParameters, types
+from mcp import MCPError, StdioServerParameters, types
 from mcp.client.extension import ClientExtension, ResultClaim
+from pydantic import TypeAdapter
 
 import plan
+from checks import assert_equal, parse_result
+from features import TIMEOUT_SECONDS
 
-TIMEOUT_SECONDS = 20
+JSON = TypeAdapter(dict[str, Any])
 
 
 class CreatedTask(types.Result):
     result_type: Literal["task"] = "task"
     task_id: str
-    status: str
-    poll_interval_ms: int | None = None
+    poll_interval_ms: int
 
 
-class TaskState(types.Result):
-    task_id: str
-    status: str
-    result: dict[str, Any] | None = None
-    input_requests: dict[str, Any] | None = None
+class TaskRequest(types.Request[dict[str, Any], str]):
+    """`tasks/get`, `tasks/update` or `tasks/cancel`."""
 
-
-class GetTask(types.Request[dict[str, Any], Literal["tasks/get"]]):
-    method: Literal["tasks/get"] = "tasks/get"
-    params: dict[str, Any]
-    name_param = "taskId"
-
-
-class UpdateTask(types.Request[dict[str, Any], Literal["tasks/update"]]):
-    method: Literal["tasks/update"] = "tasks/update"
-    params: dict[str, Any]
     name_param = "taskId"
 
 
@@ -51,59 +40,57 @@ class Tasks(ClientExtension):
 
     identifier = "io.modelcontextprotocol/tasks"
 
-    def __init__(self, decisions):
-        self.decisions, self.followed = decisions, 0
+    def __init__(self, reviewer):
+        self.reviewer, self.followed = reviewer, 0
 
     def claims(self):
         return [ResultClaim(result_type="task", model=CreatedTask, resolve=self.follow)]
 
     async def follow(self, created, context):
         self.followed += 1
-        task = {"taskId": created.task_id}
         while True:
-            state = await context.session.send_request(GetTask(params=task), TaskState)
-            if state.status == "completed":
-                return types.CallToolResult.model_validate(state.result)
-            plan.assert_equal(state.status in ("working", "input_required"), True, state.status)
-            if state.status == "input_required":
-                plan.assert_equal(list(state.input_requests), ["review"], "input requests")
-                answer = {"action": "accept", "content": self.decisions.pop(0)}
-                update = UpdateTask(params={**task, "inputResponses": {"review": answer}})
-                await context.session.send_request(update, types.EmptyResult)
+            state = await task_request(context.session, "tasks/get", created.task_id)
+            if state["status"] == "completed":
+                return types.CallToolResult.model_validate(state["result"])
+            if state["status"] == "input_required":
+                [(key, request)] = state["inputRequests"].items()
+                answers = {key: await self.reviewer.answer(request["params"])}
+                await task_request(context.session, "tasks/update", created.task_id, inputResponses=answers)
             else:
+                assert_equal(state["status"], "working", "status of the task")
                 await asyncio.sleep(created.poll_interval_ms / 10_000)
+
+
+async def task_request(session, method, task_id, **params):
+    request = TaskRequest(method=method, params={"taskId": task_id, **params})
+    return await session.send_request(request, JSON)
 
 
 def connection(version, kind, target):
     # `auto` negotiates the version, as an agent would.
     mode = "legacy" if version < "2026" else "auto"
-    if kind == "http":
-        server = target[0]
-    else:
-        server = StdioServerParameters(command=target[0], args=target[1:])
+
+    def server(arguments):
+        if kind == "http":
+            return target[0]
+        return StdioServerParameters(command=target[0], args=[*target[1:], *arguments])
 
     @asynccontextmanager
-    async def connect(decisions, tasks=False):
+    async def connect(reviewer, tasks=False, arguments=()):
         updates = asyncio.Queue()
-        extension = Tasks(decisions)
+        extension = Tasks(reviewer)
 
         async def answer(_, params):
-            decision = decisions.pop(0)
-            if decision is None:
-                return types.ElicitResult(action="decline")
-            if params.mode == "url":
-                # The client opens the page, and the user decides there.
-                asyncio.get_running_loop().run_in_executor(None, plan.decide_on_page, params.url, decision)
-                return types.ElicitResult(action="accept")
-            plan.assert_equal(params.requested_schema["required"], ["decision"], "required fields of the form")
-            return types.ElicitResult(action="accept", content=decision)
+            return types.ElicitResult(**await reviewer.answer(dump(params)))
 
         async def on_message(message):
             if isinstance(message, types.ResourceUpdatedNotification):
                 updates.put_nowait(str(message.params.uri))
+            if isinstance(message, types.ElicitCompleteNotification):
+                reviewer.completed.append(message.params.elicitation_id)
 
         async with Session(
-            server,
+            server(arguments),
             mode=mode,
             read_timeout_seconds=TIMEOUT_SECONDS,
             elicitation_callback=answer,
@@ -115,41 +102,69 @@ def connection(version, kind, target):
     return connect
 
 
+def dump(model):
+    """With the names of the protocol."""
+    return model.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
 class Client:
     def __init__(self, session, updates, tasks):
         self.session, self.updates, self.tasks = session, updates, tasks
         self.version = session.protocol_version
+        discovered = session.session.discover_result
+        self.server = {
+            **(dump(discovered) if discovered else {}),
+            "serverInfo": dump(session.server_info),
+            "capabilities": dump(session.server_capabilities),
+        }
 
     @property
     def tasks_followed(self):
         return self.tasks.followed
 
-    async def tools(self):
-        return [tool.name for tool in (await self.session.list_tools()).tools]
+    async def list(self, kind):
+        lists = {
+            "tools": self.session.list_tools,
+            "prompts": self.session.list_prompts,
+            "resources": self.session.list_resources,
+            "resourceTemplates": self.session.list_resource_templates,
+        }
+        return dump(await lists[kind]())
 
-    async def call(self, name, arguments):
-        result = await self.session.call_tool(name, arguments)
-        text = result.content[0].text
-        return plan.parse_result(result.is_error, text, result.structured_content)
+    async def result(self, name, arguments, meta=None):
+        return parse_result(dump(await self.session.call_tool(name, arguments, meta=meta)))
 
-    async def links(self, name, arguments):
-        result = await self.session.call_tool(name, arguments)
-        links = [str(block.uri) for block in result.content if block.type == "resource_link"]
-        return result.structured_content, links
+    async def call(self, name, arguments, meta=None):
+        return (await self.result(name, arguments, meta))[0]
+
+    async def times_out(self, name, arguments):
+        try:
+            await self.session.call_tool(name, arguments, read_timeout_seconds=0.2)
+        except MCPError as error:
+            return error.code == types.REQUEST_TIMEOUT
+
+    async def request(self, method, params):
+        request = types.Request[dict[str, Any], str](method=method, params=params)
+        return await self.session.session.send_request(request, JSON)
+
+    async def start(self, name, arguments):
+        """Returns the id of the task."""
+        created = await self.session.session.call_tool(name, arguments, allow_claimed=True)
+        return created.task_id
+
+    async def task(self, task_id):
+        return await task_request(self.session.session, "tasks/get", task_id)
+
+    async def cancel(self, task_id):
+        await task_request(self.session.session, "tasks/cancel", task_id)
 
     async def complete(self, template, name, value):
         reference = types.ResourceTemplateReference(uri=template)
         completed = await self.session.complete(reference, {"name": name, "value": value})
         return completed.completion.values
 
-    async def resources(self):
-        return [str(resource.uri) for resource in (await self.session.list_resources()).resources]
-
     async def read(self, uri):
         return (await self.session.read_resource(uri)).contents[0].text
-
-    async def prompts(self):
-        return [prompt.name for prompt in (await self.session.list_prompts()).prompts]
 
     async def prompt(self, name, arguments):
         return (await self.session.get_prompt(name, arguments)).messages[0].content.text
@@ -161,14 +176,14 @@ class Client:
 
                 async def wait_for_event():
                     event = await asyncio.wait_for(anext(events), TIMEOUT_SECONDS)
-                    plan.assert_equal(str(event.uri), uri, "updated resource")
+                    assert_equal(str(event.uri), uri, "updated resource")
 
                 yield wait_for_event
             return
 
         async def wait_for_update():
             updated = await asyncio.wait_for(self.updates.get(), TIMEOUT_SECONDS)
-            plan.assert_equal(updated, uri, "updated resource")
+            assert_equal(updated, uri, "updated resource")
 
         with warnings.catch_warnings():
             # The SDK warns that this method is deprecated; older protocol versions need it.
@@ -179,4 +194,4 @@ class Client:
 
 
 version, kind, *target = sys.argv[1:]
-asyncio.run(plan.run(connection(version, kind, target), version, supports_tasks=version >= "2026"))
+asyncio.run(plan.run(connection(version, kind, target), version, has_tasks=version >= "2026"))
