@@ -4,7 +4,7 @@
 //! parameter, and SQLite gets it as `?1`. If the texts must differ, two statements have the same
 //! name, marked `(sqlite)` and `(postgres)`, and the line after the name states why. Text that
 //! several statements share is written once, after a `-- fragment:` line, and inserted for
-//! `{its_name}`, in any file.
+//! `{its_name}`, in any file. A fragment can be marked in the same way.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -29,28 +29,35 @@ fn main() -> Result<(), Box<dyn Error>> {
     files.sort();
     let mut all = Vec::new();
     for file in files {
-        all.extend(sections(&fs::read_to_string(file)?));
+        all.extend(sections(&fs::read_to_string(file)?)?);
     }
-    let fragments: BTreeMap<&str, String> = all
-        .iter()
-        .filter(|section| section.kind == Kind::Fragment)
-        .map(|section| (section.name.as_str(), one_line(&section.text)))
-        .collect();
     let mut queries: BTreeMap<&str, Texts> = BTreeMap::new();
-    for section in all.iter().filter(|section| section.kind == Kind::Query) {
-        let (name, only) = section.name.split_once(" (").unwrap_or((&section.name, ""));
-        let text = insert_fragments(&one_line(&section.text), &fragments);
-        let texts = queries.entry(name).or_default();
-        let (sqlite, postgres) = match only {
-            "sqlite)" => (true, false),
-            "postgres)" => (false, true),
-            "" => (true, true),
-            other => return Err(format!("`{name}`: unknown database `({other}`").into()),
+    for dialect in ["sqlite", "postgres"] {
+        let of_kind = |kind| {
+            let sections = all.iter().filter(move |section| section.kind == kind);
+            sections
+                .filter(move |section| section.only.as_deref().is_none_or(|only| only == dialect))
         };
-        if sqlite && texts.sqlite.replace(text.replace('$', "?")).is_some()
-            || postgres && texts.postgres.replace(text.clone()).is_some()
-        {
-            return Err(format!("`{name}` is defined twice").into());
+        let mut fragments = BTreeMap::new();
+        for section in of_kind(Kind::Fragment) {
+            if fragments
+                .insert(section.name.as_str(), one_line(&section.text))
+                .is_some()
+            {
+                return Err(format!("the fragment `{}` is defined twice", section.name).into());
+            }
+        }
+        for section in of_kind(Kind::Query) {
+            let text = insert_fragments(&one_line(&section.text), &fragments);
+            let texts = queries.entry(&section.name).or_default();
+            let earlier = if dialect == "sqlite" {
+                texts.sqlite.replace(text.replace('$', "?"))
+            } else {
+                texts.postgres.replace(text)
+            };
+            if earlier.is_some() {
+                return Err(format!("`{}` is defined twice", section.name).into());
+            }
         }
     }
     let out = env::var_os("OUT_DIR").ok_or("`OUT_DIR` is not set")?;
@@ -68,10 +75,12 @@ enum Kind {
 struct Section {
     kind: Kind,
     name: String,
+    /// The database, if the text is for one of them.
+    only: Option<String>,
     text: String,
 }
 
-fn sections(file: &str) -> Vec<Section> {
+fn sections(file: &str) -> Result<Vec<Section>, String> {
     let mut sections: Vec<Section> = Vec::new();
     for line in file.lines() {
         let comment = line.strip_prefix("-- ").unwrap_or("");
@@ -80,10 +89,19 @@ fn sections(file: &str) -> Vec<Section> {
             Some(("fragment", name)) => Some((Kind::Fragment, name)),
             Some(_) | None => None,
         };
-        if let Some((kind, name)) = marker {
+        if let Some((kind, marked)) = marker {
+            let (name, only) = match marked.trim().split_once(" (") {
+                Some((name, "sqlite)")) => (name, Some("sqlite")),
+                Some((name, "postgres)")) => (name, Some("postgres")),
+                Some((name, other)) => {
+                    return Err(format!("`{name}`: unknown database `({other}`"));
+                }
+                None => (marked.trim(), None),
+            };
             sections.push(Section {
                 kind,
-                name: name.trim().to_owned(),
+                name: name.to_owned(),
+                only: only.map(str::to_owned),
                 text: String::new(),
             });
         } else if let Some(section) = sections.last_mut() {
@@ -91,7 +109,7 @@ fn sections(file: &str) -> Vec<Section> {
             section.text.push('\n');
         }
     }
-    sections
+    Ok(sections)
 }
 
 /// The text on one line, without comments and semicolon, as it appears in the log of a database.

@@ -55,6 +55,16 @@ fn sections(file: &str, marker: &str) -> Vec<(String, String)> {
     found
 }
 
+/// The name of a section, unless it is for the other backend.
+fn name_for(backend: Backend, head: &str) -> Option<&str> {
+    let (name, only) = head.split_once(' ').unwrap_or((head, ""));
+    let other = match backend {
+        Backend::Sqlite => "(postgres)",
+        Backend::Postgres => "(sqlite)",
+    };
+    (only != other).then_some(name)
+}
+
 /// Every statement of one backend.
 fn statements(backend: Backend) -> Vec<Statement> {
     let mut found = Vec::new();
@@ -63,14 +73,15 @@ fn statements(backend: Backend) -> Vec<Statement> {
     let fragments: Vec<(String, String)> = fragments.collect();
     for file in &files {
         for (head, text) in sections(file, "name") {
-            let (name, only) = head.split_once(' ').unwrap_or((&head, ""));
-            match (only, backend) {
-                ("(sqlite)", Backend::Postgres) | ("(postgres)", Backend::Sqlite) => continue,
-                _ => {}
-            }
+            let Some(name) = name_for(backend, &head) else {
+                continue;
+            };
             let mut text = text.trim().trim_end_matches(';').to_owned();
             // Two passes: a fragment may contain other fragments, one level deep.
-            for (fragment, sql) in fragments.iter().chain(&fragments) {
+            for (head, sql) in fragments.iter().chain(&fragments) {
+                let Some(fragment) = name_for(backend, head) else {
+                    continue;
+                };
                 text = text.replace(&format!("{{{fragment}}}"), sql.trim());
             }
             if backend == Backend::Sqlite {
@@ -90,7 +101,8 @@ fn a_statement_for_one_backend_has_a_comment_with_the_reason() {
     for file in read_files(&store_crate().join("src/query"), "sql") {
         let mut lines = file.lines().peekable();
         while let Some(line) = lines.next() {
-            if line.starts_with("-- name: ") && line.ends_with(')') {
+            let is_section = line.starts_with("-- name: ") || line.starts_with("-- fragment: ");
+            if is_section && line.ends_with(')') {
                 let reason = lines.peek().copied().unwrap_or_default();
                 assert!(reason.starts_with("-- Differs "), "{line}");
             }
@@ -112,7 +124,7 @@ fn constraints_and_indexes_of_sqlite_contain_no_list() {
 }
 
 /// Statements of frequent calls and lists, with parameters.
-const HOT: [(&str, &str); 46] = [
+const HOT: [(&str, &str); 48] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
     ("step_facts_and_ready", "'t', {id}"),
@@ -154,6 +166,8 @@ const HOT: [(&str, &str); 46] = [
     ("turns_last_of_sessions", "'t', 1"),
     ("calls_of_sessions", "'t', 1"),
     ("turn_steps_latest", "'t', 's', '', 1, 1"),
+    ("events_of_reviews", "'t', {id}, {id}, 1"),
+    ("events_of_earlier_reviews", "'t', {id}, 1, {id}"),
     ("queue_labels", "'t', 'p'"),
     ("queue_first", "'t', 'p', ''"),
     ("queue_remove", "'t', {id}"),
@@ -177,12 +191,24 @@ const LOOKUPS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// Statements that must use this index, up to the column after the equal ones.
-const INDEXES: [(&str, &str); 4] = [
-    ("queue_labels", "steps_queue"),
-    ("queue_first", "steps_queue"),
-    ("plan_labels", "steps_labelled"),
-    ("steps_ready_with", "steps_labelled"),
+/// Statements that must use this index, and the last condition of the lookup on SQLite and on
+/// PostgreSQL. The next set of labels is found by a lookup and not by reading all entries of the
+/// previous one.
+const INDEXES: [(&str, &str, [&str; 2]); 6] = [
+    ("queue_labels", "steps_queue", ["labels>?", "(labels > "]),
+    ("queue_first", "steps_queue", ["", ""]),
+    ("plan_labels", "steps_labelled", ["labels>?", "(labels > "]),
+    ("steps_ready_with", "steps_labelled", ["", ""]),
+    (
+        "events_of_reviews",
+        "events_reviews",
+        ["step_id=?", "(step_id = "],
+    ),
+    (
+        "events_of_earlier_reviews",
+        "events_reviews",
+        ["step_id=?", "(step_id = "],
+    ),
 ];
 
 /// The queries of functions, which run as the owner of the tables: statement, parameters, query.
@@ -218,7 +244,7 @@ async fn frequent_statements_use_an_index(harness: &Harness) {
                 // `SEARCH due USING … INDEX` also reads the first entry of an index.
                 let searches = plan.contains("USING") && plan.contains("SEARCH");
                 // Allowed scans: results of a subquery, and a `MATCH` on the full-text index.
-                let subqueries = ["page", "latest", "sets", "CONSTANT"];
+                let subqueries = ["page", "latest", "sets", "previous", "CONSTANT"];
                 let full_text = "plan_word_index VIRTUAL TABLE INDEX 0:M1";
                 let lines = plan.lines().map(|line| line.split("SCAN ").nth(1));
                 let scans = lines.flatten().any(|scanned| {
@@ -254,10 +280,11 @@ async fn frequent_statements_use_an_index(harness: &Harness) {
                     "directory_plans_open",
                     "turn_steps_latest",
                     "calls_of_sessions",
+                    "events_of_earlier_reviews",
                 ]
                 .contains(&hot);
                 assert!(!sorts || few, "{hot}:\n{plan}");
-                check_index(hot, &plan, "labels>?");
+                check_index(hot, &plan, Backend::Sqlite);
             }
             Backend::Postgres => {
                 let in_function = IN_FUNCTIONS.iter().find(|(name, ..)| *name == hot);
@@ -294,22 +321,25 @@ async fn frequent_statements_use_an_index(harness: &Harness) {
                         .unwrap(),
                     None => plan,
                 };
-                check_index(hot, &plan, "(labels > ");
+                check_index(hot, &plan, Backend::Postgres);
             }
         }
     }
 }
 
-/// Checks that the statement uses the index that it was written for. The next set of labels is found
-/// by a lookup and not by reading all entries of the previous one.
-fn check_index(hot: &str, plan: &str, lookup: &str) {
-    let Some((_, index)) = INDEXES.iter().find(|(name, _)| *name == hot) else {
+/// Checks that the statement uses the index that it was written for.
+fn check_index(hot: &str, plan: &str, backend: Backend) {
+    let Some((_, index, lookups)) = INDEXES.iter().find(|(name, ..)| *name == hot) else {
         return;
     };
-    assert!(plan.contains(index), "{hot}:\n{plan}");
-    let is_walk = hot.ends_with("_labels");
-    assert!(!is_walk || plan.contains(lookup), "{hot}:\n{plan}");
-    assert!(!plan.contains("Sort"), "{hot}:\n{plan}");
+    let lookup = lookups[usize::from(backend == Backend::Postgres)];
+    let found = plan.split_once(index).map(|(_, after)| after);
+    assert!(
+        found.is_some_and(|after| after.contains(lookup)),
+        "{hot}:\n{plan}"
+    );
+    let few = hot == "events_of_earlier_reviews";
+    assert!(few || !plan.contains("Sort"), "{hot}:\n{plan}");
 }
 
 /// PostgreSQL updates a row in place only if no index depends on a changed column.

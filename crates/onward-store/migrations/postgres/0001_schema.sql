@@ -362,7 +362,7 @@ CREATE TABLE events (
     PRIMARY KEY (tenant_id, plan_id, seq)
 );
 -- Few entries are reviews, so the index costs the other entries nothing.
-CREATE INDEX events_reviews ON events (tenant_id, plan_id, name, seq)
+CREATE INDEX events_reviews ON events (tenant_id, plan_id, step_id, seq)
     WHERE name = 'user_reviewed';
 
 CREATE TABLE resumed_sessions (

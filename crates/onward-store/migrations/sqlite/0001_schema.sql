@@ -255,7 +255,7 @@ CREATE TABLE events (
     PRIMARY KEY (tenant_id, plan_id, seq)
 ) WITHOUT ROWID;
 -- Few entries are reviews, so the index costs the other entries nothing.
-CREATE INDEX events_reviews ON events (tenant_id, plan_id, name, seq)
+CREATE INDEX events_reviews ON events (tenant_id, plan_id, step_id, seq)
     WHERE name = 'user_reviewed';
 CREATE TRIGGER events_reject_update BEFORE UPDATE ON events
 BEGIN

@@ -89,30 +89,40 @@ WHERE tenant_id = $1 AND plan_id = $2 AND seq > $3
         'skill_completed')
 ORDER BY seq DESC LIMIT $4;
 
+-- fragment: reviews (sqlite)
+-- Differs because SQLite reads all events of the plan without the hint.
+events INDEXED BY events_reviews
+
+-- fragment: reviews (postgres)
+-- Differs because PostgreSQL uses the index without a hint.
+events
+
 -- name: events_of_reviews
-SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM events
+SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM {reviews}
 WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed' AND step_id = $3
 ORDER BY seq DESC LIMIT $4;
 
 -- name: events_of_plan_reviews
 -- Review requests and decisions of a plan, newest first.
-SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM events
+SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM {reviews}
 WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed' ORDER BY seq DESC LIMIT $3;
 
 -- name: events_of_earlier_reviews
 -- Reviews of the last step before order `$3` that was completed, or skipped by a reviewer, of the
--- dependencies of step `$4`, and of the step that it supersedes.
-SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM events
-WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed'
-    AND (step_id = (SELECT step_id FROM steps
+-- dependencies of step `$4`, and of the step that it supersedes. Most plans have no reviews; the
+-- first condition saves the search for these steps.
+SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM {reviews}
+WHERE EXISTS (SELECT 1 FROM {reviews}
+        WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed')
+    AND tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed'
+    AND step_id IN (SELECT needs FROM dependencies
+            WHERE dependencies.tenant_id = $1 AND dependencies.step_id = $4
+        UNION ALL SELECT supersedes FROM steps WHERE steps.tenant_id = $1 AND steps.step_id = $4
+        UNION ALL SELECT step_id FROM (SELECT step_id FROM steps
             WHERE steps.tenant_id = $1 AND steps.plan_id = $2 AND step_order < $3
                 AND (status = 'completed' OR skipped_by_review IS NOT NULL)
                 AND superseded_by IS NULL
-            ORDER BY step_order DESC LIMIT 1)
-        OR step_id IN (SELECT needs FROM dependencies
-            WHERE dependencies.tenant_id = $1 AND dependencies.step_id = $4)
-        OR step_id = (SELECT supersedes FROM steps
-            WHERE steps.tenant_id = $1 AND steps.step_id = $4))
+            ORDER BY step_order DESC LIMIT 1) AS previous)
 ORDER BY seq;
 
 -- name: artifacts_latest
