@@ -3,10 +3,11 @@
 //!
 //! The first entry after dropped ones contains their count.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_core::secret;
+use onward_core::{Timestamp, secret};
 use onward_store::{RequestLog, ToolCall};
 use serde_json::{Map, Value};
 
@@ -84,9 +85,21 @@ impl Engine {
         caller: &Caller,
         limit: u32,
     ) -> Result<Vec<ToolCall>, Error> {
+        let all = Timestamp::MIN..=Timestamp::MAX;
+        self.logged_requests_between(caller, all, limit).await
+    }
+
+    /// The most recent requests of a tenant between two instants, newest first.
+    pub async fn logged_requests_between(
+        &self,
+        caller: &Caller,
+        times: RangeInclusive<Timestamp>,
+        limit: u32,
+    ) -> Result<Vec<ToolCall>, Error> {
         caller.allow(onward_core::role::Permission::Read)?;
         let calls = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { RequestLog(tx).calls(limit).await })
+            let times = times.clone();
+            Box::pin(async move { RequestLog(tx).calls(times, limit).await })
         });
         Ok(calls.await?)
     }

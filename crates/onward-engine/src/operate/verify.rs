@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use onward_core::role::Permission;
 use onward_core::skill::SkillExecution;
-use onward_core::{Event, Plan, PlanId, StepStatus};
+use onward_core::{Event, Plan, PlanId, StepStatus, Timestamp};
 use onward_store::{
     Artifacts, AuditTrail, Entry, Extractions, Integrity, Outputs, Plans, RequestLog, Sessions,
     Skills, Tasks, Tenants, Tokens, ToolCalls, Tx, UserFeedback, WholePlan, ended_commits,
@@ -102,7 +102,9 @@ impl Engine {
                 Tenants(tx).own_tenant().await?;
                 Tokens(tx).tokens().await?;
                 Tenants(tx).log_lines(MAX_LINES).await?;
-                RequestLog(tx).calls(MAX_LINES).await?;
+                RequestLog(tx)
+                    .calls(Timestamp::MIN..=Timestamp::MAX, MAX_LINES)
+                    .await?;
                 let mut after = None;
                 while let Some(last) = Artifacts(tx).artifacts_page(after, BATCH_SIZE).await? {
                     after = Some(last);

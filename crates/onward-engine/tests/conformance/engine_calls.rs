@@ -490,6 +490,12 @@ pub(crate) fn list_calls() -> Vec<Call> {
         call!("tenant", [Read], |e, c, ids| e.tenant(&c)),
         call!("logged_requests", [Read], |e, c, ids| e
             .logged_requests(&c, 9)),
+        call!("logged_requests_between", [Read], |e, c, ids| e
+            .logged_requests_between(
+                &c,
+                Timestamp::MIN..=Timestamp::MAX,
+                9
+            )),
         call!("feedback", [Read], |e, c, ids| e.feedback(&c, ids.plan, 9)),
         call!("step_history", [Read], |e, c, ids| e
             .step_history(&c, ids.plan, ids.step)),

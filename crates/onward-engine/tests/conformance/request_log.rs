@@ -51,6 +51,11 @@ async fn closing_the_engine_flushes_the_log(harness: &Harness) {
         ["last", "tool 4", "tool 3", "tool 2"],
         "newest first"
     );
+    let times = calls[3].at..=calls[1].at;
+    let between = harness
+        .engine
+        .logged_requests_between(&harness.me, times, 9);
+    assert_eq!(between.await.unwrap(), calls[1..]);
     assert_eq!(
         (calls[0].is_error, calls[0].session.as_deref()),
         (true, None)

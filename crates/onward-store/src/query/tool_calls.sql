@@ -6,8 +6,9 @@ INSERT INTO tool_calls (tenant_id, call_id, at, tool, actor, session, request, r
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: tool_calls_latest
+-- The latest calls between two instants.
 SELECT call_id, at, tool, actor, session, request, response, duration_us, is_error FROM tool_calls
-WHERE tenant_id = $1 ORDER BY at DESC, call_id DESC LIMIT $2;
+WHERE tenant_id = $1 AND at >= $2 AND at <= $3 ORDER BY at DESC, call_id DESC LIMIT $4;
 
 -- name: tool_calls_count_before
 -- Counted up to `$3`.

@@ -1,5 +1,7 @@
 //! The log of MCP requests.
 
+use std::ops::RangeInclusive;
+
 use onward_core::Timestamp;
 use serde_json::Value as Json;
 use uuid::Uuid;
@@ -65,9 +67,14 @@ impl RequestLog<'_> {
             .queue(Statement::new(Query::ToolCallInsert, call.0.clone()));
     }
 
-    /// The latest calls, newest first.
-    pub async fn calls(&mut self, limit: u32) -> Result<Vec<ToolCall>, Error> {
-        let rows = self.0.rows(Query::ToolCallsLatest, params![limit]).await?;
+    /// The latest calls between two instants, newest first.
+    pub async fn calls(
+        &mut self,
+        times: RangeInclusive<Timestamp>,
+        limit: u32,
+    ) -> Result<Vec<ToolCall>, Error> {
+        let params = params![*times.start(), *times.end(), limit];
+        let rows = self.0.rows(Query::ToolCallsLatest, params).await?;
         rows.into_iter()
             .map(|row| {
                 let mut cells = row.cells("tool_calls");

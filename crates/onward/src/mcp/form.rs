@@ -309,17 +309,24 @@ impl ReviewCall<'_> {
         let options = PeerRequestOptions::with_timeout(wait);
         let sent = peer.send_cancellable_request(request, options).await.ok()?;
         let request_id = sent.id.clone();
+        let close = async |reason: &str| {
+            let reason = Some(reason.to_owned());
+            let cancelled = CancelledNotificationParam::new(Some(request_id), reason);
+            // A failed notification changes nothing.
+            drop(peer.notify_cancelled(cancelled).await);
+        };
         let answer = tokio::select! {
             answer = sent.await_response() => answer.ok()?,
             outcome = &mut decided => {
-                let reason = Some("the review was decided elsewhere".to_owned());
-                let cancelled = CancelledNotificationParam::new(Some(request_id), reason);
-                // A failed notification changes nothing.
-                drop(peer.notify_cancelled(cancelled).await);
+                close("the review was decided elsewhere").await;
                 self.notify_complete(state).await;
                 return Some(outcome);
             }
-            () = self.ended() => return None,
+            () = self.ended() => {
+                // The client would show a form whose answer is not read.
+                close("the call has ended; the review is still pending").await;
+                return None;
+            }
         };
         let ClientResult::ElicitResult(answer) = answer else {
             return None;

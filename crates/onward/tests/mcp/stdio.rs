@@ -236,6 +236,8 @@ fn sends_no_response_to_a_cancelled_call() {
         "params": { "requestId": id },
     }));
     assert_eq!(client.call("ping", json!({}))["message"], "pong");
+    let closed = client.notification("notifications/cancelled");
+    assert_eq!(closed["params"]["requestId"], form["id"]);
     // The answer to the form arrives too late.
     client.send_message(&json!({
         "jsonrpc": "2.0",

@@ -364,6 +364,51 @@ async fn the_audit_trail_is_filtered_and_paginated() {
 }
 
 #[tokio::test]
+async fn the_activity_contains_calls_that_changed_nothing() {
+    let server = program("pages-calls").serve();
+    let created = server
+        .post("/api/v1/plans", plan("Boats", &["Offers"]))
+        .await
+        .expect_success();
+    let id = text(&created, "planId");
+    let step = start(&server, &id).await;
+    status(&server, &id).await;
+    let invalid = json!({ "resultSummary": 1 });
+    let at = format!("/api/v1/steps/{step}/result");
+    assert_eq!(server.post(&at, invalid).await.status.as_u16(), 400);
+    let browser = Browser::new(&server);
+    let page = format!("/plans/{id}?tab=activity");
+    let failures = format!("{page}&who=failures");
+    // The log is written after the response.
+    let logged = async {
+        while !browser
+            .get(&failures)
+            .await
+            .html
+            .contains("submit_step_result")
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, logged).await.expect("logged");
+    let all = browser.get(&page).await;
+    for entry in ["step_started #", "get_plan_status", "submit_step_result"] {
+        all.assert_contains(&format!("<summary>{entry}"));
+    }
+    let calls = browser.get(&format!("{page}&who=calls")).await;
+    calls.assert_lacks("<summary>step_started");
+    // The events of these calls are in the list.
+    for tool in ["create_research_plan", "get_next_step"] {
+        all.assert_lacks(&format!("<summary>{tool}"));
+        calls.assert_contains(&format!("<summary>{tool}"));
+    }
+    let failures = browser.get(&failures).await;
+    failures.assert_lacks("<summary>get_plan_status");
+    let people = browser.get(&format!("{page}&who=people")).await;
+    people.assert_lacks("<summary>get_plan_status");
+}
+
+#[tokio::test]
 async fn redoes_a_step_and_forks_an_ended_plan() {
     let server = program("pages-redo").serve();
     let created = plan("Boats", &["Offers", "Write"]);

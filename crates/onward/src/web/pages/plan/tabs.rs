@@ -1,12 +1,15 @@
 //! The tabs of a plan page besides the steps: activity in sentences, and files. Only the selected
 //! tab is loaded.
 
-use onward_core::Event;
+use std::collections::HashSet;
+use std::time::Duration;
+
 use onward_core::event::ReviewAction;
+use onward_core::{Event, StepId, Timestamp};
 use onward_engine::audit::AuditEntry;
 use onward_engine::status::Status;
 use onward_engine::{Extraction, ToolCall};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::TabLink;
 use crate::output::format;
@@ -22,8 +25,8 @@ const PAGE_SIZE: u32 = 100;
 const PAGE_BYTES: u64 = 256 * 1024;
 /// Maximum number of artifacts, extractions or outputs.
 const MAX_FILES: u32 = 100;
-/// Number of recent tool calls that are searched for calls of this plan.
-const MAX_CALLS: u32 = 500;
+/// Number of tool calls that are searched for calls of this plan, per page.
+const MAX_CALLS: u32 = 1_000;
 const MAX_CHARS: usize = 4_000;
 /// Columns of a sentence.
 const MAX_SENTENCE: usize = 300;
@@ -99,12 +102,12 @@ pub(super) struct Activity {
     pub(super) selected: &'static str,
     pub(super) next: Option<u64>,
     pub(super) is_later: bool,
-    pub(super) calls: Option<Vec<CallRow>>,
 }
 
-/// An entry of the audit trail.
+/// An entry of the audit trail, or a tool call.
 pub(super) struct ActivityRow {
-    pub(super) seq: u64,
+    /// The fragment of its address.
+    pub(super) anchor: String,
     pub(super) at: Clock,
     pub(super) author: String,
     /// Whether it concerns the same step in the same minute as the entry above it.
@@ -115,18 +118,9 @@ pub(super) struct ActivityRow {
     pub(super) is_failure: bool,
     /// The text and the questions of a review.
     pub(super) review: Option<(MarkdownHtml, Vec<MarkdownHtml>)>,
-    pub(super) name: &'static str,
+    /// What `details` shows.
+    pub(super) name: String,
     pub(super) details: String,
-}
-
-pub(super) struct CallRow {
-    pub(super) at: RelativeTime,
-    pub(super) tool: String,
-    pub(super) actor: String,
-    pub(super) duration: String,
-    pub(super) is_error: bool,
-    pub(super) request: String,
-    pub(super) response: String,
 }
 
 /// The files of a plan.
@@ -199,7 +193,7 @@ const FILTERS: [(&str, &str); 6] = [
 /// The author of the changes that Onward makes.
 const ONWARD: &str = "sweep";
 
-/// Whether an entry matches a filter.
+/// Whether an entry of the audit trail matches a filter.
 fn matches(filter: &str, entry: &AuditEntry) -> bool {
     let (author, event) = (&entry.entry.author, &entry.entry.event);
     let by_onward = author.name == ONWARD;
@@ -209,6 +203,7 @@ fn matches(filter: &str, entry: &AuditEntry) -> bool {
         "agents" => by_agent,
         "onward" => by_onward,
         "failures" => is_failure(event),
+        "calls" => false,
         _ => true,
     }
 }
@@ -248,37 +243,51 @@ async fn activity(visit: &Visit, status: &Status) -> Result<Activity, PageError>
         .map(|(value, label)| (value, label, value == selected))
         .to_vec();
     let from: Option<u64> = visit.fields.parsed("from");
-    if selected == "calls" {
-        return Ok(Activity {
-            rows: Vec::new(),
-            filters,
-            selected,
-            next: None,
-            is_later: false,
-            calls: Some(calls(visit, status).await?),
-        });
-    }
     let (entries, next) = engine
         .audit_trail_backwards(&visit.caller, plan, from, None, PAGE_SIZE, PAGE_BYTES)
         .await?;
     let names = engine.step_states(&visit.caller, plan).await?;
     let mut trail = Trail::new(names.iter().map(|mark| (mark.id, mark.order, None)));
     let now = engine.now();
-    let mut sentences = Vec::new();
+    let mut items = Vec::new();
     // Sentences refer to earlier events.
     for entry in entries.iter().rev() {
         let sentence = trail.sentence(&entry.entry.event, entry.entry.at);
         let sentence = sentence.filter(|_| matches(selected, entry));
-        sentences.extend(sentence.map(|sentence| (entry, sentence)));
+        items.extend(sentence.map(|sentence| Item {
+            at: entry.entry.at,
+            step: entry.entry.event.step(),
+            row: row(entry, &sentence, now),
+        }));
     }
+    if ["", "agents", "failures", "calls"].contains(&selected) {
+        // The calls during this page of the audit trail.
+        let first = entries.first().filter(|_| from.is_some());
+        let last = entries.last().filter(|_| next.is_some());
+        let times = last.map_or(Timestamp::MIN, |last| last.entry.at)
+            ..=first.map_or(Timestamp::MAX, |first| first.entry.at);
+        let calls = engine.logged_requests_between(&visit.caller, times, MAX_CALLS);
+        let mut calls = calls.await?;
+        let plan = plan.to_string();
+        let steps: HashSet<StepId> = names.iter().map(|mark| mark.id).collect();
+        calls.retain(|call| {
+            let names_plan =
+                |value: &Value| value.get("planId").and_then(Value::as_str) == Some(&plan);
+            let of_step = step_of(call).is_some_and(|step| steps.contains(&step));
+            of_step || names_plan(&call.request) || names_plan(&call.response)
+        });
+        let calls = calls.iter().filter(|call| match selected {
+            "failures" => call.is_error,
+            "calls" => true,
+            _ => !is_recorded(call, &entries),
+        });
+        items.extend(calls.map(|call| call_item(call, now)));
+    }
+    items.sort_by_key(|item| item.at);
     let mut rows: Vec<ActivityRow> = Vec::new();
     let mut above = None;
-    for (entry, sentence) in sentences.into_iter().rev() {
-        let mut row = row(entry, &sentence, now);
-        let group = Some((
-            entry.entry.event.step(),
-            entry.entry.at.as_millis() / 60_000,
-        ));
+    for Item { at, step, mut row } in items.into_iter().rev() {
+        let group = Some((step, at.as_millis() / 60_000));
         row.is_continued = above == group;
         let last = rows.last().filter(|_| row.is_continued);
         row.is_same_author = last.is_some_and(|last| last.author == row.author);
@@ -291,11 +300,64 @@ async fn activity(visit: &Visit, status: &Status) -> Result<Activity, PageError>
         selected,
         next,
         is_later: from.is_some(),
-        calls: None,
     })
 }
 
-fn row(entry: &AuditEntry, sentence: &str, now: onward_core::Timestamp) -> ActivityRow {
+/// An entry of the list, with what it is sorted and grouped by.
+struct Item {
+    at: Timestamp,
+    step: Option<StepId>,
+    row: ActivityRow,
+}
+
+/// Whether the audit trail contains an entry that the call has probably written: the sentence of
+/// that entry describes the call.
+fn is_recorded(call: &ToolCall, entries: &[AuditEntry]) -> bool {
+    let millis = i64::try_from(call.duration_us / 1_000).unwrap_or(i64::MAX);
+    let began = call.at.as_millis().saturating_sub(millis).saturating_sub(1);
+    let during = began..=call.at.as_millis();
+    let is_own = |entry: &&AuditEntry| entry.entry.author.name == call.actor;
+    let mut own = entries.iter().filter(is_own);
+    !call.is_error && own.any(|entry| during.contains(&entry.entry.at.as_millis()))
+}
+
+/// The step that a call names.
+fn step_of(call: &ToolCall) -> Option<StepId> {
+    call.request.get("stepId")?.as_str()?.parse().ok()
+}
+
+fn call_item(call: &ToolCall, now: Timestamp) -> Item {
+    let duration = format::duration(Duration::from_micros(call.duration_us));
+    let message = call.response.pointer("/error/message");
+    let sentence = if call.is_error {
+        let message = message.and_then(Value::as_str).unwrap_or_default();
+        format!("Call of {} failed: {message}", call.tool)
+    } else {
+        format!("Called {} ({duration})", call.tool)
+    };
+    Item {
+        at: call.at,
+        step: step_of(call),
+        row: ActivityRow {
+            anchor: format!("call-{}", call.id),
+            at: Clock::new(call.at, now),
+            author: one_line(&trail::author(&call.actor, call.session.as_deref()), 60),
+            is_continued: false,
+            is_same_author: false,
+            sentence: one_line(&sentence, MAX_SENTENCE),
+            is_failure: call.is_error,
+            review: None,
+            name: one_line(&call.tool, 60),
+            details: json(&json!({
+                "request": call.request,
+                "response": call.response,
+                "duration": duration,
+            })),
+        },
+    }
+}
+
+fn row(entry: &AuditEntry, sentence: &str, now: Timestamp) -> ActivityRow {
     let author = &entry.entry.author;
     let session = author.session.as_ref().map(|id| id.as_str());
     let review = if let Event::UserReviewed {
@@ -316,7 +378,7 @@ fn row(entry: &AuditEntry, sentence: &str, now: onward_core::Timestamp) -> Activ
         None
     };
     ActivityRow {
-        seq: entry.entry.seq,
+        anchor: format!("event-{}", entry.entry.seq),
         at: Clock::new(entry.entry.at, now),
         author: one_line(&trail::author(&author.name, session), 60),
         is_continued: false,
@@ -324,29 +386,9 @@ fn row(entry: &AuditEntry, sentence: &str, now: onward_core::Timestamp) -> Activ
         sentence: one_line(&markdown_html::plain_text(sentence), MAX_SENTENCE),
         is_failure: is_failure(&entry.entry.event),
         review,
-        name: entry.name,
+        name: format!("{} #{}", entry.name, entry.entry.seq),
         details: json(&entry.details.parse()),
     }
-}
-
-async fn calls(visit: &Visit, status: &Status) -> Result<Vec<CallRow>, PageError> {
-    let engine = &visit.site.engine;
-    let plan = status.sheet.head.id.to_string();
-    let calls = engine.logged_requests(&visit.caller, MAX_CALLS).await?;
-    let now = engine.now();
-    let names_plan =
-        |value: &Value| value.get("planId").and_then(Value::as_str) == Some(plan.as_str());
-    let is_own = |call: &&ToolCall| names_plan(&call.request) || names_plan(&call.response);
-    let row = |call: &ToolCall| CallRow {
-        at: RelativeTime::new(call.at, now),
-        tool: one_line(&call.tool, 60),
-        actor: one_line(&format::person(&call.actor), 60),
-        duration: format::duration(std::time::Duration::from_micros(call.duration_us)),
-        is_error: call.is_error,
-        request: json(&call.request),
-        response: json(&call.response),
-    };
-    Ok(calls.iter().filter(is_own).map(row).collect())
 }
 
 async fn files(visit: &Visit, status: &Status) -> Result<Files, PageError> {
