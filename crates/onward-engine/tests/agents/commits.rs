@@ -165,7 +165,8 @@ fn check_effects(commit: &[Entry], plan: &Plan, report: &mut impl FnMut(&str)) {
                 action: ReviewAction::Decided { decision, .. },
                 ..
             } => match decision {
-                Decision::Approve => completes(*step),
+                // The approval of a start releases the step.
+                Decision::Approve => completes(*step) || requeues(*step),
                 Decision::Reject => fails(*step) && fails_plan(),
                 Decision::Skip => skips(*step),
                 Decision::Modify => true,

@@ -55,7 +55,8 @@ pub fn branching(engine: &Engine, rng: &mut Rng, name: &str, steps: u32) -> Crea
     plan
 }
 
-/// Like [`branching`], with short stall thresholds and a branch that fails the plan.
+/// Like [`branching`], with short stall thresholds and a branch that fails the plan. Some require
+/// approval before the start.
 pub fn stalling(engine: &Engine, rng: &mut Rng, name: &str) -> CreatePlan {
     let steps = 6 + u32::try_from(rng.below(8)).unwrap_or(0);
     let mut plan = branching(engine, rng, name, steps);
@@ -68,6 +69,7 @@ pub fn stalling(engine: &Engine, rng: &mut Rng, name: &str) -> CreatePlan {
     let thresholds = [5, 50, 1000].map(Duration::from_millis);
     plan.stall_threshold = rng.pick(&thresholds).copied();
     plan.on_stall = rng.pick(&OnStall::ALL).copied().unwrap_or_default();
+    plan.approval = rng.percent(25).then(|| engine.new_review_id());
     plan
 }
 
