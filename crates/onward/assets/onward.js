@@ -389,9 +389,9 @@
     const decide = (decision) => {
         const review = document.querySelector("main [data-review]");
         const button = review?.querySelector(`button[value=${decision}]`);
-        if (decision === "reject" && button) {
+        if (["reject", "skip"].includes(decision) && button) {
             // Cannot be undone, so the user confirms it.
-            button.closest("details").open = true;
+            button.closest("details")?.setAttribute("open", "");
             button.focus();
         } else if (decision === "modify" && button && [...review.querySelectorAll("textarea")].every((text) => text.value.trim() === "")) {
             review.querySelector("textarea[name=feedback]").focus();

@@ -131,7 +131,7 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
             "RequestReview",
             &plain,
             request_review(),
-            &["user_reviewed"],
+            &["user_reviewed", "plan_status_changed"],
         ),
         case(
             "DecideReview, approve",
@@ -146,7 +146,7 @@ pub(crate) fn few_steps(size: u32) -> Vec<Case> {
                 token: None,
                 session: None,
             }),
-            &["user_reviewed", "step_completed"],
+            &["user_reviewed", "plan_status_changed", "step_completed"],
         ),
         case(
             "ModifyPlan, fail_step",
@@ -310,7 +310,7 @@ fn started_plan(size: u32, depends_on: impl Fn(u32) -> Vec<u32>, branches: &[Act
     let events = decide::create::decide(&command).expect("the plan is valid");
     let events = events.iter().map(|event| (event, minute(0)));
     let mut plan = Plan::replay(events).expect("decided events can be applied");
-    execute(&mut plan, &submit_for(1, 0.5), minute(0));
+    execute(&mut plan, &submit_for(1, 0.5, None), minute(0));
     execute(&mut plan, &start_next(false), minute(0));
     plan
 }
@@ -319,7 +319,7 @@ fn started_plan(size: u32, depends_on: impl Fn(u32) -> Vec<u32>, branches: &[Act
 fn nearly_done(size: u32) -> Plan {
     let mut plan = started_plan(size, |_| Vec::new(), &[]);
     for order in IN_PROGRESS..=size - 2 {
-        execute(&mut plan, &submit_for(order, 0.5), minute(0));
+        execute(&mut plan, &submit_for(order, 0.5, None), minute(0));
     }
     plan
 }
@@ -370,10 +370,11 @@ fn start_next(include_stalled: bool) -> Command {
 }
 
 fn submit(confidence: f64) -> Command {
-    submit_for(IN_PROGRESS, confidence)
+    submit_for(IN_PROGRESS, confidence, Some(token()))
 }
 
-fn submit_for(order: u32, confidence: f64) -> Command {
+/// Without a token, a step that is not claimed is claimed implicitly.
+fn submit_for(order: u32, confidence: f64, token: Option<ClaimToken>) -> Command {
     Command::SubmitResult(SubmitResult {
         step: id(order),
         result: Arc::new(StepResult {
@@ -381,8 +382,8 @@ fn submit_for(order: u32, confidence: f64) -> Command {
             confidence: Some(confidence),
             ..StepResult::from_summary("The result.")
         }),
-        token: Some(token()),
-        fresh_token: token(),
+        token,
+        fresh_token: self::token(),
         review: ReviewId::from_u128(1),
         session: session(),
     })

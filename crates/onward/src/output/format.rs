@@ -223,6 +223,17 @@ pub(crate) fn short_id(id: impl ToString) -> String {
     id.to_string().chars().take(8).collect()
 }
 
+/// The id of a session: the first eight characters of a UUID, or the start of another id.
+pub(crate) fn session_id(id: &str) -> String {
+    let id = sanitize_line(id);
+    let is_uuid = id.parse::<onward_core::PlanId>().is_ok();
+    if is_uuid {
+        short_id(id)
+    } else {
+        truncate(&id, 24)
+    }
+}
+
 /// A number with its noun: "1 step", "2 steps".
 pub(crate) fn count(number: impl Into<u64>, one: &str, many: &str) -> String {
     let number = number.into();

@@ -32,10 +32,7 @@ pub(crate) fn author(name: &str, session: Option<&str>) -> String {
     }
     let person = format::person(name);
     match session {
-        Some(session) => format!(
-            "{person}·{}",
-            format::short_id(format::sanitize_line(session))
-        ),
+        Some(session) => format!("{person}·{}", format::session_id(session)),
         None => person,
     }
 }
@@ -128,7 +125,7 @@ impl Trail {
             }
             Event::UserReviewed { step, action, .. } => self.reviewed(*step, action),
             Event::SessionResumed { session } => {
-                let session = format::short_id(format::sanitize_line(session.as_str()));
+                let session = format::session_id(session.as_str());
                 format!("continued the plan in session {session}")
             }
             Event::SkillStarted { skill, .. } => format!("started skill {skill}"),

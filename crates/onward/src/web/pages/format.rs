@@ -8,7 +8,7 @@ use std::fmt;
 use askama::filters::HtmlSafe;
 use onward_core::attention::Word;
 use onward_core::skill::SkillStatus;
-use onward_core::{StepStatus, Timestamp};
+use onward_core::{PlanHead, StepStatus, Timestamp};
 use onward_engine::{StepLine, StepMark};
 
 use crate::output::format;
@@ -104,6 +104,22 @@ pub(super) struct Badge {
     symbol: char,
 }
 
+/// The time at which the steps of a plan are displayed. The end of a plan also stops its open steps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlanTime {
+    at: Timestamp,
+    is_ended: bool,
+}
+
+impl PlanTime {
+    pub(super) fn new(head: &PlanHead, now: Timestamp) -> Self {
+        PlanTime {
+            at: now,
+            is_ended: head.ended_at().is_some(),
+        }
+    }
+}
+
 impl Badge {
     /// What a plan needs.
     pub(super) fn attention(word: Word) -> Self {
@@ -115,7 +131,7 @@ impl Badge {
     }
 
     /// A step of a list at this time.
-    pub(super) fn line(line: &StepLine, now: Timestamp) -> Self {
+    pub(super) fn line(line: &StepLine, now: PlanTime) -> Self {
         if line.superseded_by.is_some() {
             return Self::SUPERSEDED;
         }
@@ -123,7 +139,7 @@ impl Badge {
     }
 
     /// A step at this time, without its texts.
-    pub(super) fn mark(mark: &StepMark, now: Timestamp) -> Self {
+    pub(super) fn mark(mark: &StepMark, now: PlanTime) -> Self {
         if mark.is_superseded {
             return Self::SUPERSEDED;
         }
@@ -137,14 +153,12 @@ impl Badge {
     };
 
     /// A step at this time, in the words of [`Self::attention`].
-    pub(super) fn step_at(
-        status: StepStatus,
-        stalls_at: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Self {
+    pub(super) fn step_at(status: StepStatus, stalls_at: Option<Timestamp>, now: PlanTime) -> Self {
         let (status, symbol) = match status {
+            StepStatus::Pending if now.is_ended => ("not_run", '–'),
+            StepStatus::InProgress | StepStatus::AwaitingInput if now.is_ended => ("stopped", '■'),
             StepStatus::Pending => ("queued", '○'),
-            StepStatus::InProgress if stalls_at.is_some_and(|at| at < now) => ("stuck", '▲'),
+            StepStatus::InProgress if stalls_at.is_some_and(|at| at < now.at) => ("stuck", '▲'),
             StepStatus::InProgress => ("working", '▶'),
             StepStatus::AwaitingInput => ("needs_you", '◆'),
             StepStatus::Completed => ("done", '✓'),
@@ -242,7 +256,12 @@ mod tests {
 
     #[test]
     fn statuses_of_one_kind_have_distinct_symbols() {
-        let steps = StepStatus::ALL.map(|status| Badge::step_at(status, None, Timestamp::MIN));
+        let at = Timestamp::from_millis(1);
+        let now = PlanTime {
+            at,
+            is_ended: false,
+        };
+        let steps = StepStatus::ALL.map(|status| Badge::step_at(status, None, now));
         let skills = SkillStatus::ALL.map(Badge::skill);
         for all in [&steps[..], &skills[..]] {
             for (index, badge) in all.iter().enumerate() {
@@ -255,9 +274,11 @@ mod tests {
                 }
             }
         }
-        let now = Timestamp::from_millis(1);
         let stuck = Badge::step_at(StepStatus::InProgress, Some(Timestamp::MIN), now);
         assert_eq!(stuck.class(), "stuck");
+        let ended = PlanTime { at, is_ended: true };
+        let stopped = Badge::step_at(StepStatus::InProgress, Some(Timestamp::MIN), ended);
+        assert_eq!(stopped.class(), "stopped");
     }
 
     #[test]

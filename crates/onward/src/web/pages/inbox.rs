@@ -392,7 +392,7 @@ async fn stuck_view(visit: &Visit, plan: PlanId, name: String) -> Result<StuckVi
             limit: format::duration(stalled.threshold),
             session: session.map(|session| {
                 let url = super::sessions::session_url(session.as_str());
-                (url, format::short_id(one_line(session.as_str(), 60)))
+                (url, format::session_id(session.as_str()))
             }),
         }
     });

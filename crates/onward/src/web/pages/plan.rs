@@ -64,6 +64,8 @@ struct Plan {
     verdict: Verdict,
     actions: PlanActions,
     links: Vec<TabLink>,
+    /// Whether the plan has ended and has an output.
+    has_output: bool,
     /// The steps, unless another tab is selected.
     rail: Option<Rail>,
     /// Whether steps are displayed with buttons to move them.
@@ -174,6 +176,7 @@ pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
         .saturating_sub(u32::try_from(status.stalled.len()).unwrap_or(u32::MAX));
     let name = format::sanitize_line(&sheet.brief.name);
     let question = multiline(&sheet.brief.research_question, MAX_QUESTION_CHARS);
+    let (links, has_output) = tabs::links(&visit, tab, &status).await?;
     render(&Plan {
         layout: visit.layout(&sheet.brief.name, Section::Plans).await?,
         id: id.to_string(),
@@ -195,7 +198,8 @@ pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
         outcome: message(&visit.fields, &status, now),
         verdict,
         actions: PlanActions::new(&visit, head),
-        links: tabs::links(&visit, tab, &status).await?,
+        links,
+        has_output: has_output && head.ended_at().is_some(),
         reordering: visit.fields.get("reorder").is_some(),
         rail,
         inspector,

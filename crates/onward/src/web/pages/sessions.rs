@@ -177,7 +177,7 @@ pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> PageResult
         layout: visit.layout(&name, Section::Sessions).await?,
         name,
         id: one_line(&session.id, 200),
-        short_id: format::short_id(one_line(&session.id, 200)),
+        short_id: format::session_id(&session.id),
         tag: Tag::session(status),
         since: Age::new(since, now),
         who: who.join(" · "),

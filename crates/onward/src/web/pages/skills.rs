@@ -205,7 +205,7 @@ fn row(execution: &SkillExecution, now: Timestamp) -> Row {
         badge: Badge::skill(execution.status()),
         plan: execution.plan.map(|plan| format!("/plans/{plan}")),
         session: session.map(|id| {
-            let name = format::short_id(one_line(id.as_str(), 40));
+            let name = format::session_id(id.as_str());
             (session_url(id.as_str()), name)
         }),
         started: RelativeTime::new(execution.started_at, now),

@@ -1,12 +1,11 @@
 //! The graph view: the steps of a small plan as boxes, from left to right. The rail is its text
 //! alternative.
 
-use onward_core::Timestamp;
 use onward_engine::StepLine;
 
 use super::lanes::Lanes;
 use super::step_name;
-use crate::web::pages::format::{Badge, one_line};
+use crate::web::pages::format::{Badge, PlanTime, one_line};
 
 /// Maximum number of boxes.
 pub(super) const MAX_NODES: usize = 60;
@@ -41,7 +40,7 @@ impl Graph {
         lines: &[StepLine],
         parents: &[Vec<usize>],
         plan: &str,
-        now: Timestamp,
+        now: PlanTime,
     ) -> Self {
         let lanes = Lanes::new(parents);
         // The column is the length of the longest path to a step.

@@ -4,7 +4,7 @@
 use onward_core::id::SessionId;
 use onward_core::role::Permission;
 use onward_core::step::{NewStep, ReviewBy, StepResult, StepState};
-use onward_core::{PlanId, StepId, StepStatus, StepType, Timestamp};
+use onward_core::{PlanHead, PlanId, StepId, StepStatus, StepType, Timestamp};
 use onward_engine::Error;
 use onward_engine::history::{Attempt, AttemptEnd, LateResult};
 
@@ -12,7 +12,7 @@ use super::{PlanActions, note_text};
 use crate::output::{format, trail};
 use crate::web::pages::agent_name::{agent_name, directory};
 use crate::web::pages::evidence::{EvidenceRow, GatesView, reviewer};
-use crate::web::pages::format::{Age, Badge, Clock, RelativeTime, multiline, one_line};
+use crate::web::pages::format::{Age, Badge, Clock, PlanTime, RelativeTime, multiline, one_line};
 use crate::web::pages::markdown_html::MarkdownHtml;
 use crate::web::pages::who::Who;
 use crate::web::pages::{PageError, Visit};
@@ -174,9 +174,9 @@ impl Inspector {
         let stalls_at = line.as_ref().and_then(|line| line.stalls_at);
         let badge = match step.superseded_by {
             Some(_) => Badge::SUPERSEDED,
-            None => Badge::step_at(status, stalls_at, now),
+            None => Badge::step_at(status, stalls_at, PlanTime::new(&sheet.head, now)),
         };
-        let is_stuck = badge.class() == "stuck" && sheet.head.ended_at().is_none();
+        let is_stuck = badge.class() == "stuck";
         let last = step.timestamp().reference();
         let work = step.work();
         let claim = work.map(|work| &work.claim);
@@ -265,7 +265,7 @@ impl Inspector {
             total,
         };
         inspector.add_state(&step.state, now);
-        inspector.add_neighbours(visit, plan, &step).await?;
+        inspector.add_neighbours(visit, &sheet.head, &step).await?;
         let history = engine.step_history(&visit.caller, plan, id).await?;
         // The last attempt is the state of the step, unless the step was released.
         let is_released = |last: &Attempt| matches!(last.ended, Some((_, AttemptEnd::Released)));
@@ -322,12 +322,12 @@ impl Inspector {
     async fn add_neighbours(
         &mut self,
         visit: &Visit,
-        plan: PlanId,
+        head: &PlanHead,
         step: &onward_core::Step,
     ) -> Result<(), PageError> {
         let engine = &visit.site.engine;
-        let now = engine.now();
-        let states = engine.step_states(&visit.caller, plan).await?;
+        let now = PlanTime::new(head, engine.now());
+        let states = engine.step_states(&visit.caller, head.id).await?;
         let link = |mark: &onward_engine::StepMark| StepLink {
             id: mark.id.to_string(),
             order: mark.order,
@@ -345,7 +345,7 @@ impl Inspector {
         self.supersedes = find(step.spec.supersedes);
         self.superseded_by = find(step.superseded_by);
         let later = engine
-            .list_steps(&visit.caller, plan, None, step.order, MAX_BLOCKS)
+            .list_steps(&visit.caller, head.id, None, step.order, MAX_BLOCKS)
             .await?;
         let waits = |line: &&onward_engine::StepLine| {
             let orders = later.depends_on.get(&line.id);

@@ -14,7 +14,7 @@ use super::lanes::Lanes;
 use super::step_name;
 use crate::output::format;
 use crate::web::pages::Fields;
-use crate::web::pages::format::{Age, Badge, Clock, one_line};
+use crate::web::pages::format::{Age, Badge, Clock, PlanTime, one_line};
 use crate::web::pages::markdown_html;
 use crate::web::pages::timeline::{self, Axis, Bar, Period};
 
@@ -172,9 +172,10 @@ pub(super) async fn load(
 ) -> Result<Rail, Error> {
     let head = &status.sheet.head;
     let (now, total) = (engine.now(), head.counts.last_order());
+    let time = PlanTime::new(head, now);
     let states = engine.step_states(caller, head.id).await?;
     let default_after = if total > selection.page_size {
-        current(status, &states, now).saturating_sub(STEPS_BEFORE_CURRENT + 1)
+        current(status, &states, time).saturating_sub(STEPS_BEFORE_CURRENT + 1)
     } else {
         0
     };
@@ -209,6 +210,7 @@ pub(super) async fn load(
         branches,
         selected: selection.selected,
         now: until,
+        time,
     };
     let visible = drawn.visible(selection.expanded);
     let collapses = drawn.visible(false).len() < page.steps.len();
@@ -224,11 +226,11 @@ pub(super) async fn load(
     });
     Ok(Rail {
         view,
-        tally: tally(&states, now),
-        strip: strip(&states, &plan, now),
+        tally: tally(&states, time),
+        strip: strip(&states, &plan, time),
         rows: drawn.rows(&visible),
         gutter: drawn.bracket_x() + LANE / 2,
-        graph: (view == View::Graph).then(|| Graph::new(&page.steps, &parents, &plan, now)),
+        graph: (view == View::Graph).then(|| Graph::new(&page.steps, &parents, &plan, time)),
         has_graph,
         to_scale,
         expanded: selection.expanded,
@@ -237,14 +239,14 @@ pub(super) async fn load(
         later: page.next,
         after,
         total,
-        blocked_by_stuck: blocked(&page.steps, &parents, now),
+        blocked_by_stuck: blocked(&page.steps, &parents, time),
         depends_on: by_order.collect(),
         axis,
     })
 }
 
 /// The order of the first step that needs a person or is in progress.
-fn current(status: &Status, states: &[StepMark], now: Timestamp) -> u32 {
+fn current(status: &Status, states: &[StepMark], now: PlanTime) -> u32 {
     if status.sheet.head.ended_at().is_some() {
         return 0;
     }
@@ -256,7 +258,7 @@ fn current(status: &Status, states: &[StepMark], now: Timestamp) -> u32 {
 }
 
 /// The number of steps left that depend on a stuck step, directly or not.
-fn blocked(lines: &[StepLine], parents: &[Vec<usize>], now: Timestamp) -> usize {
+fn blocked(lines: &[StepLine], parents: &[Vec<usize>], now: PlanTime) -> usize {
     let mut waits = vec![false; lines.len()];
     let mut count = 0;
     for (row, line) in lines.iter().enumerate() {
@@ -277,7 +279,7 @@ fn blocked(lines: &[StepLine], parents: &[Vec<usize>], now: Timestamp) -> usize 
 }
 
 /// The words of the states in the order of the legend.
-const WORDS: [&str; 8] = [
+const WORDS: [&str; 10] = [
     "done",
     "working",
     "stuck",
@@ -285,10 +287,12 @@ const WORDS: [&str; 8] = [
     "failed",
     "skipped",
     "superseded",
+    "stopped",
     "queued",
+    "not_run",
 ];
 
-fn tally(states: &[StepMark], now: Timestamp) -> String {
+fn tally(states: &[StepMark], now: PlanTime) -> String {
     let of_word = |word: &str| {
         let class = |mark: &&StepMark| Badge::mark(mark, now).class() == word;
         states.iter().filter(class).count()
@@ -301,7 +305,7 @@ fn tally(states: &[StepMark], now: Timestamp) -> String {
     counts.join(", ")
 }
 
-fn strip(states: &[StepMark], plan: &str, now: Timestamp) -> Vec<Cell> {
+fn strip(states: &[StepMark], plan: &str, now: PlanTime) -> Vec<Cell> {
     let per_cell = states.len().div_ceil(MAX_CELLS).max(1);
     let cells = states.len().div_ceil(per_cell).max(1);
     let cell = |(index, marks): (usize, &[StepMark])| {
@@ -347,6 +351,7 @@ struct Drawing<'a> {
     branches: &'a Branches,
     selected: Option<StepId>,
     now: Timestamp,
+    time: PlanTime,
 }
 
 /// Indices of the steps that are displayed in one row.
@@ -354,7 +359,7 @@ type Run = (usize, usize);
 
 impl Drawing<'_> {
     fn badge(&self, line: &StepLine) -> Badge {
-        Badge::line(line, self.now)
+        Badge::line(line, self.time)
     }
 
     /// The displayed rows: one step each, or a run of steps of the same kind.
@@ -371,7 +376,7 @@ impl Drawing<'_> {
                 |line: &&StepLine| self.badge(line).class() == kind && !self.is_notable(line);
             let rest = self.lines.get(start..).unwrap_or_default().iter();
             let length = rest.take_while(same).count();
-            let can_collapse = ["done", "queued", "skipped"].contains(&kind);
+            let can_collapse = ["done", "queued", "not_run", "skipped"].contains(&kind);
             if can_collapse && length >= MIN_RUN {
                 let end = start + length - 1;
                 // The first one stays.
@@ -515,6 +520,9 @@ impl Drawing<'_> {
         let last_activity = line.last_progress_at.max(line.started_at);
         let is_open = line.ended_at.is_none();
         let since = match line.status {
+            StepStatus::InProgress | StepStatus::AwaitingInput if badge.class() == "stopped" => {
+                None
+            }
             StepStatus::InProgress if badge.class() == "stuck" => last_activity,
             StepStatus::InProgress => line.started_at,
             StepStatus::AwaitingInput => Some(line.updated_at),

@@ -52,12 +52,12 @@ impl Tab {
     }
 }
 
-/// The links to the tabs, with the number of items.
+/// The links to the tabs, with the number of items, and whether the plan has an output.
 pub(super) async fn links(
     visit: &Visit,
     selected: Tab,
     status: &Status,
-) -> Result<Vec<TabLink>, PageError> {
+) -> Result<(Vec<TabLink>, bool), PageError> {
     let engine = &visit.site.engine;
     let head = &status.sheet.head;
     let outputs = engine
@@ -75,7 +75,7 @@ pub(super) async fn links(
         count,
         selected: tab == selected,
     };
-    Ok(vec![
+    let links = vec![
         link(
             Tab::Steps,
             "Steps",
@@ -85,7 +85,8 @@ pub(super) async fn links(
         link(Tab::Activity, "Activity", "activity", Some(head.seq)),
         link(Tab::Files, "Files", "files", Some(files)),
         link(Tab::About, "About", "about", None),
-    ])
+    ];
+    Ok((links, outputs > 0))
 }
 
 /// The content of the selected tab; all others are empty.
@@ -331,9 +332,9 @@ fn call_item(call: &ToolCall, now: Timestamp) -> Item {
     let message = call.response.pointer("/error/message");
     let sentence = if call.is_error {
         let message = message.and_then(Value::as_str).unwrap_or_default();
-        format!("Call of {} failed: {message}", call.tool)
+        format!("call of {} failed: {message}", call.tool)
     } else {
-        format!("Called {} ({duration})", call.tool)
+        format!("called {} ({duration})", call.tool)
     };
     Item {
         at: call.at,
