@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::branch::{Branch, Effect};
+use crate::budget::Used;
 use crate::event::{Change, Created, Decided, Event, ReviewAction};
 use crate::id::{SessionId, StepId};
 use crate::plan::{Brief, IllegalPlanTransition, PlanHead};
@@ -43,6 +44,8 @@ pub struct Plan {
     decided: ById<StepId, Decided>,
     /// Feedback of reviewers, oldest first.
     feedback: Vec<(StepId, String)>,
+    /// What a budget counts, whether or not the plan has one.
+    used: Used,
     index: Index,
 }
 
@@ -110,6 +113,7 @@ impl Plan {
             resumed: BTreeSet::new(),
             decided: ById::default(),
             feedback: Vec::new(),
+            used: Used::default(),
             index,
         }
     }
@@ -217,6 +221,7 @@ impl Plan {
             Event::BranchTaken { .. }
             | Event::SkillStarted { .. }
             | Event::SkillCompleted { .. }
+            | Event::BudgetExhausted { .. }
             | Event::PlanResumed { .. }
             | Event::PlanCompleted
             | Event::PlanFailed { .. }
@@ -224,6 +229,9 @@ impl Plan {
             | Event::LateResultKept { attempt: None, .. } => {}
         }
         self.head = head;
+        if let Event::StepStarted { claim, .. } = event {
+            self.used.count(claim.attempt, at);
+        }
         if event.changes_plan() {
             self.updated_at = at;
         }
@@ -244,7 +252,7 @@ impl Plan {
             Change::InstructionsUpdated { step, .. } | Change::StepRenamed { step, .. } => {
                 self.change_step(*step, event, at)
             }
-            Change::PlanUpdated { .. } => Ok(()),
+            Change::PlanUpdated { .. } | Change::BudgetSet { .. } => Ok(()),
             Change::StepUpdated { step } => self.update_step(step, event, at),
             Change::StepFailed { step } | Change::StepRequeued { step } => self
                 .step(*step)
@@ -285,6 +293,15 @@ impl Plan {
             self.index.step_ended(&self.steps, position);
         }
         Ok(())
+    }
+
+    /// What a budget counts, whether or not the plan has one. Without a budget, no tokens are known.
+    pub fn used(&self) -> Used {
+        let tokens = self.head.budget.and_then(|budget| budget.used.tokens);
+        Used {
+            tokens,
+            ..self.used
+        }
     }
 
     /// The author's description.

@@ -18,7 +18,7 @@ pub const DEFAULT_NO_AGENT_AFTER: Duration = Duration::from_secs(10 * 60);
 /// The state of a plan for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Word {
-    /// A step in progress is past its limit.
+    /// A step in progress is past its limit, or the budget is exhausted and no step is in progress.
     Stuck,
     /// A review is open.
     NeedsYou,
@@ -123,8 +123,8 @@ impl FromStr for Word {
 pub struct Attention {
     /// The word.
     pub word: Word,
-    /// When the state began: the last activity of the stuck step, the review request, the last
-    /// activity of an agent, or the end of the plan.
+    /// When the state began: the last activity of the stuck step or of the agent, the exhaustion of the
+    /// budget, the review request, or the end of the plan.
     pub since: Timestamp,
 }
 
@@ -173,6 +173,17 @@ pub fn attention(
     if let Some(since) = facts.stuck_since {
         return at(Word::Stuck, since);
     }
+    if head.stopped_by_budget(now).is_some() {
+        let since = match head.state {
+            PlanState::Stalled { marked_at } => Some(marked_at),
+            PlanState::Planning
+            | PlanState::Executing
+            | PlanState::AwaitingReview { .. }
+            | PlanState::Completed { .. }
+            | PlanState::Failed { .. } => head.budget.and_then(|budget| budget.ends_at()),
+        };
+        return at(Word::Stuck, since.unwrap_or(facts.worked_at));
+    }
     if head.counts.awaiting_input > 0 {
         return at(Word::NeedsYou, facts.asked_at.unwrap_or(facts.worked_at));
     }
@@ -196,7 +207,8 @@ pub fn attention(
 }
 
 /// The last instant at which a plan without any further activity does not count as having no agent.
-/// `None` if it has ended, a step is in progress, a review is open, or no step is pending.
+/// `None` if it has ended, a step is in progress, a review is open, no step is pending, or the budget
+/// is exhausted.
 pub fn no_agent_at(
     head: &PlanHead,
     active_at: Timestamp,
@@ -204,6 +216,6 @@ pub fn no_agent_at(
 ) -> Option<Timestamp> {
     let counts = &head.counts;
     let is_idle = counts.in_progress == 0 && counts.awaiting_input == 0 && counts.pending > 0;
-    let is_open = !head.status().is_terminal();
+    let is_open = !head.status().is_terminal() && head.exhausted(active_at).is_none();
     (is_open && is_idle).then(|| active_at.checked_add(no_agent_after))?
 }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 pub use crate::id::StepRef;
 pub use update::{PlanUpdate, StepUpdate};
 
+use crate::budget::Budget;
 use crate::event::{Decision, ProgressSource};
 use crate::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId, StepId,
@@ -129,6 +130,8 @@ pub struct CreatePlan {
     pub approval: Option<ReviewId>,
     /// The project, the labels and the priority.
     pub routing: Routing,
+    /// The limits of the budget.
+    pub budget: Option<Budget>,
 }
 
 impl CreatePlan {
@@ -153,6 +156,7 @@ impl CreatePlan {
             origin: Origin::default(),
             approval: None,
             routing: Routing::default(),
+            budget: None,
         }
     }
 }
@@ -367,6 +371,13 @@ pub enum Modification {
         /// The new values.
         update: PlanUpdate,
     },
+    /// Set, change or remove the budget of the plan.
+    SetBudget {
+        /// The new limits.
+        budget: Option<Budget>,
+        /// Whether a person sets it. An agent cannot raise or remove a budget.
+        by_person: bool,
+    },
     /// Fail a step.
     FailStep {
         /// The step.
@@ -404,6 +415,13 @@ pub struct HandleStalls {
     pub policy: Option<OnStall>,
     /// Overrides the thresholds of the plan and its steps.
     pub threshold: Option<Duration>,
+}
+
+/// Compare the tokens of the plan's sessions with its budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountTokens {
+    /// All tokens so far.
+    pub total: u64,
 }
 
 /// Abandon the plan.
@@ -488,6 +506,7 @@ pub enum Command {
     DecideReview(DecideReview),
     ModifyPlan(ModifyPlan),
     HandleStalls(HandleStalls),
+    CountTokens(CountTokens),
     /// A user resumes a stalled plan.
     ResumePlan,
     AbandonPlan(AbandonPlan),
@@ -515,6 +534,7 @@ commands!(
     DecideReview,
     ModifyPlan,
     HandleStalls,
+    CountTokens,
     AbandonPlan,
     ResumeSession,
     LogSkill,
@@ -565,6 +585,7 @@ impl Command {
             | Command::DecideReview(_)
             | Command::ModifyPlan(_)
             | Command::HandleStalls(_)
+            | Command::CountTokens(_)
             | Command::ResumePlan
             | Command::AbandonPlan(_)
             | Command::ResumeSession(_)

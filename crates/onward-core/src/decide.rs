@@ -13,6 +13,7 @@ mod answers;
 mod approval;
 mod check;
 mod claim;
+pub mod count_tokens;
 pub mod create;
 mod draft;
 mod facts;
@@ -94,6 +95,7 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
             };
             handle_stalls::decide(&facts, command, now)
         }
+        Command::CountTokens(command) => count_tokens::decide(head, command, now),
         Command::ResumePlan => resume::decide(head, now),
         Command::AbandonPlan(command) => abandon::decide(head, command, now),
         Command::ResumeSession(command) => {

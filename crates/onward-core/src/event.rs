@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::branch::{Branch, BranchVerdict, Effect};
+use crate::budget::{Budget, Exhausted, Used};
 use crate::id::{ArtifactId, BranchId, PlanId, ReviewId, SessionId, SkillExecutionId, StepId};
 use crate::plan::{Brief, PlanFailure, PlanStatus};
 use crate::policy::OnStall;
@@ -139,9 +140,14 @@ pub enum Event {
         /// The error, if the execution failed.
         error: Option<String>,
     },
+    /// A limit of the plan's budget was found to be exhausted. Recorded once until the budget changes.
+    BudgetExhausted {
+        /// The limit.
+        exhausted: Exhausted,
+    },
     /// The plan was marked as stalled.
     PlanStalled {
-        /// The stalls that caused it.
+        /// The stalls that caused it. Empty if the budget is exhausted and no step is in progress.
         stalls: Vec<Stall>,
     },
     /// A stalled plan was resumed.
@@ -228,6 +234,13 @@ pub enum Change {
         /// The new values.
         routing: Routing,
     },
+    /// The budget of the plan was set, changed or removed.
+    BudgetSet {
+        /// The new limits.
+        budget: Option<Budget>,
+        /// What the plan has used so far.
+        used: Used,
+    },
     /// A caller failed a step. A separate event changes the step.
     StepFailed {
         /// The step.
@@ -268,6 +281,7 @@ impl Change {
             Change::StepRenamed { .. } => "rename_step",
             Change::StepUpdated { .. } => "update_step",
             Change::PlanUpdated { .. } => "update_plan",
+            Change::BudgetSet { .. } => "set_budget",
             Change::StepFailed { .. } => "fail_step",
             Change::StepRequeued { .. } => "requeue_step",
             Change::BranchAdded { .. } => "add_branch",
@@ -295,6 +309,8 @@ pub struct Created {
     pub session: Option<SessionId>,
     /// The project, the labels and the priority.
     pub routing: Routing,
+    /// The limits of the budget.
+    pub budget: Option<Budget>,
 }
 
 /// Why a step was requeued.
@@ -373,16 +389,19 @@ pub enum ResumedBy {
     User,
     /// A review of one of its steps was decided.
     Review,
+    /// Its budget was raised or removed.
+    Budget,
 }
 
 impl ResumedBy {
     /// All causes.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::NextStep,
         Self::LateResult,
         Self::Progress,
         Self::User,
         Self::Review,
+        Self::Budget,
     ];
 
     /// The value in the audit trail.
@@ -393,13 +412,14 @@ impl ResumedBy {
             ResumedBy::Progress => "progress",
             ResumedBy::User => "person",
             ResumedBy::Review => "review",
+            ResumedBy::Budget => "budget",
         }
     }
 }
 
 impl Event {
     /// All names in the audit trail.
-    pub const NAMES: [&str; 18] = [
+    pub const NAMES: [&str; 19] = [
         "plan_modified",
         "step_started",
         "step_completed",
@@ -412,6 +432,7 @@ impl Event {
         "session_resumed",
         "skill_started",
         "skill_completed",
+        "budget_exhausted",
         "plan_stalled",
         "plan_resumed",
         "plan_completed",
@@ -456,6 +477,7 @@ impl Event {
             Event::SessionResumed { .. } => "session_resumed",
             Event::SkillStarted { .. } => "skill_started",
             Event::SkillCompleted { .. } => "skill_completed",
+            Event::BudgetExhausted { .. } => "budget_exhausted",
             Event::PlanStalled { .. } => "plan_stalled",
             Event::PlanResumed { .. } => "plan_resumed",
             Event::PlanCompleted => "plan_completed",
@@ -485,6 +507,7 @@ impl Event {
             | Event::SessionResumed { .. }
             | Event::SkillStarted { .. }
             | Event::SkillCompleted { .. }
+            | Event::BudgetExhausted { .. }
             | Event::PlanStalled { .. }
             | Event::PlanCompleted
             | Event::PlanFailed { .. }
@@ -530,11 +553,13 @@ impl Event {
                 Change::Created(_)
                 | Change::StepsAdded { .. }
                 | Change::StepsReordered { .. }
+                | Change::BudgetSet { .. }
                 | Change::PlanUpdated { .. } => None,
             },
             Event::SessionResumed { .. }
             | Event::SkillStarted { .. }
             | Event::SkillCompleted { .. }
+            | Event::BudgetExhausted { .. }
             | Event::PlanStalled { .. }
             | Event::PlanResumed { .. }
             | Event::PlanCompleted

@@ -1,5 +1,5 @@
-//! Findings that trigger notifications: stalls, pending reviews, failed plans, and plans without an
-//! agent.
+//! Findings that trigger notifications: stalls, pending reviews, failed plans, exhausted budgets, and
+//! plans without an agent.
 //!
 //! Every process derives the same key for the same finding, so only one notification is sent. A
 //! step that resumes and stalls again is a new finding, because its inactivity starts at another
@@ -29,11 +29,19 @@ pub enum Kind {
     Failure,
     /// A plan with a ready step on which no agent works.
     NoAgent,
+    /// A plan with an exhausted budget.
+    Budget,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 4] = [Kind::Stall, Kind::Review, Kind::Failure, Kind::NoAgent];
+    pub const ALL: [Kind; 5] = [
+        Kind::Stall,
+        Kind::Review,
+        Kind::Failure,
+        Kind::NoAgent,
+        Kind::Budget,
+    ];
 
     /// The value in the API and in the database.
     pub const fn as_str(self) -> &'static str {
@@ -42,6 +50,7 @@ impl Kind {
             Kind::Review => "review",
             Kind::Failure => "failure",
             Kind::NoAgent => "no_agent",
+            Kind::Budget => "budget",
         }
     }
 }
@@ -73,7 +82,7 @@ pub struct Finding {
     pub attempt: Option<u32>,
     /// The start of the condition.
     pub since: Timestamp,
-    /// The review's summary or the reason of the failure.
+    /// The review's summary, the reason of the failure or the exhausted limit.
     pub note: Option<String>,
 }
 
@@ -147,6 +156,14 @@ impl Finding {
                 attempt: None,
                 since: at,
                 note: Some(reason.to_string()),
+            }],
+            Event::BudgetExhausted { exhausted } => vec![Self {
+                kind: Kind::Budget,
+                key: format!("budget/{}", at.as_millis()),
+                step: None,
+                attempt: None,
+                since: at,
+                note: Some(exhausted.to_string()),
             }],
             Event::UserReviewed {
                 action: ReviewAction::Decided { .. },

@@ -131,6 +131,7 @@
 //! | [`command`], [`event`], [`refusal`] | requests, changes, reasons for rejection |
 //! | [`decide`](mod@decide), [`apply`], [`transition`] | commands to events; events to state |
 //! | [`progress`], [`stall`], [`watcher`] | progress, stalls, sleep detection |
+//! | [`budget`] | limits on steps, attempts, time and tokens |
 //! | [`finding`] | notifications about plans |
 //! | [`skill`] | executions of agent skills, optionally linked to a plan |
 //! | [`turn`] | loop detection in agent turns |
@@ -144,6 +145,7 @@
 pub mod apply;
 pub mod attention;
 pub mod branch;
+pub mod budget;
 pub mod call;
 pub mod capture;
 pub mod command;

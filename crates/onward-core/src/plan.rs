@@ -11,6 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::budget::{BudgetState, Exhausted, Limit};
 use crate::id::{PlanId, ReviewId, SessionId, StepId};
 use crate::policy::{OnStall, UnknownVariant, parse_variant};
 use crate::progress::Counts;
@@ -201,9 +202,46 @@ pub struct PlanHead {
     pub last_session: Option<SessionId>,
     /// The project, the labels and the priority.
     pub routing: Routing,
+    /// The budget and its use.
+    pub budget: Option<BudgetState>,
 }
 
 impl PlanHead {
+    /// The exhausted limit of the budget, whether or not it is recorded.
+    pub fn exhausted(&self, now: Timestamp) -> Option<Exhausted> {
+        self.budget
+            .as_ref()
+            .and_then(|budget| budget.exhausted(now))
+    }
+
+    /// The exhausted limit, if nothing but a higher one lets the plan continue: steps are pending,
+    /// none is in progress, and the plan does not await review.
+    pub fn stopped_by_budget(&self, now: Timestamp) -> Option<Exhausted> {
+        let is_stopped = match self.status() {
+            PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
+                self.counts.pending > 0 && self.counts.in_progress == 0
+            }
+            PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => false,
+        };
+        self.exhausted(now).filter(|_| is_stopped)
+    }
+
+    /// Whether steps of the plan can be claimed, as far as its status and the recorded use of its
+    /// budget decide it.
+    pub fn assigns_steps(&self) -> bool {
+        let is_exhausted = (self.budget.as_ref()).is_some_and(|budget| {
+            let counted = |limit| {
+                budget
+                    .limits
+                    .max(limit)
+                    .zip(budget.used(limit, Timestamp::MIN))
+            };
+            let is_reached = |limit| counted(limit).is_some_and(|(max, used)| used >= max);
+            budget.exhausted.is_some() || is_reached(Limit::Steps) || is_reached(Limit::Attempts)
+        });
+        self.status().assigns_steps() && !is_exhausted
+    }
+
     /// When the plan ended, if it has.
     pub const fn ended_at(&self) -> Option<Timestamp> {
         match &self.state {

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::budget::Exhausted;
 use crate::condition::InvalidCondition;
 use crate::id::{BranchId, ReviewId, StepId, StepRef};
 use crate::plan::{IllegalPlanTransition, PlanStatus};
@@ -31,6 +32,7 @@ pub enum Code {
     DependenciesOpen,
     FeedbackRequired,
     LimitExceeded,
+    BudgetExhausted,
     Unauthorized,
     Forbidden,
     RateLimited,
@@ -41,7 +43,7 @@ pub enum Code {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 21] = [
+    pub const ALL: [Code; 22] = [
         Code::InvalidInput,
         Code::InvalidCondition,
         Code::InvalidDependency,
@@ -57,6 +59,7 @@ impl Code {
         Code::DependenciesOpen,
         Code::FeedbackRequired,
         Code::LimitExceeded,
+        Code::BudgetExhausted,
         Code::Unauthorized,
         Code::Forbidden,
         Code::RateLimited,
@@ -84,6 +87,7 @@ impl Code {
             Code::DependenciesOpen => "dependencies_open",
             Code::FeedbackRequired => "feedback_required",
             Code::LimitExceeded => "limit_exceeded",
+            Code::BudgetExhausted => "budget_exhausted",
             Code::Unauthorized => "unauthorized",
             Code::Forbidden => "forbidden",
             Code::RateLimited => "rate_limited",
@@ -235,6 +239,10 @@ pub enum Refusal {
         /// The requested number.
         actual: usize,
     },
+    /// The budget of the plan is exhausted, and no step is assigned.
+    BudgetExhausted(Exhausted),
+    /// An agent may not raise or remove the budget.
+    BudgetRaised,
     /// The role does not have the permission.
     Forbidden(Forbidden),
     /// An agent may not decide the review of this gate.
@@ -268,7 +276,10 @@ impl Refusal {
             Refusal::DependenciesOpen(_) => Code::DependenciesOpen,
             Refusal::FeedbackRequired => Code::FeedbackRequired,
             Refusal::LimitExceeded { .. } => Code::LimitExceeded,
-            Refusal::Forbidden(_) | Refusal::NotReviewer(_) => Code::Forbidden,
+            Refusal::BudgetExhausted(_) => Code::BudgetExhausted,
+            Refusal::BudgetRaised | Refusal::Forbidden(_) | Refusal::NotReviewer(_) => {
+                Code::Forbidden
+            }
         }
     }
 
@@ -348,6 +359,9 @@ impl Refusal {
             Refusal::FeedbackRequired => "describe the requested changes in `feedback`",
             Refusal::LimitExceeded { .. } => {
                 "stay within the limit, or split the work into several plans"
+            }
+            Refusal::BudgetExhausted(_) | Refusal::BudgetRaised => {
+                "ask the user to raise the budget: {set_budget}"
             }
             Refusal::Forbidden(Forbidden { permission, .. }) => who_may(*permission),
             Refusal::NotReviewer(ReviewBy::Person) => who_may(Permission::DecideReview),
@@ -493,6 +507,10 @@ impl fmt::Display for Refusal {
             } => {
                 write!(f, "too many {what}: {actual}, at most {limit} are allowed")
             }
+            Refusal::BudgetExhausted(exhausted) => {
+                write!(f, "the budget of the plan is exhausted: {exhausted}")
+            }
+            Refusal::BudgetRaised => f.write_str("an agent cannot raise or remove the budget"),
             Refusal::Forbidden(forbidden) => fmt::Display::fmt(forbidden, f),
             Refusal::NotReviewer(ReviewBy::Person) => {
                 f.write_str("an agent cannot decide this review: the step requires a person")

@@ -141,6 +141,11 @@ fn next_check(head: &PlanHead, changed: &[StepAfter], events: &[Event], now: Tim
     }
     let stalls = changed.iter().filter_map(|after| after.stalls_at);
     let deadlines = changed.iter().filter_map(|after| after.step.deadline());
-    let first = stalls.map(Timestamp::next).chain(deadlines).min();
+    let budget = head.budget.and_then(|budget| budget.ends_at());
+    let first = stalls
+        .map(Timestamp::next)
+        .chain(deadlines)
+        .chain(budget)
+        .min();
     first.map_or(Due::Unchanged, Due::By)
 }

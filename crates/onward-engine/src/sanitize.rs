@@ -80,6 +80,7 @@ pub(crate) fn modification(modification: &mut Modification) {
         Modification::RedoStep { reason, .. } => text(reason),
         Modification::AddBranch { branch: added } => branch(added),
         Modification::RemoveStep { .. }
+        | Modification::SetBudget { .. }
         | Modification::ReorderSteps { .. }
         | Modification::RequeueStep { .. } => {}
     }

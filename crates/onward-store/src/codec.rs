@@ -7,6 +7,7 @@
 //!
 //! Unknown keys are ignored. A missing or invalid key is [`Undecodable`]. Text is kept unchanged.
 
+pub(crate) mod budget;
 mod decode;
 mod details;
 mod encode;

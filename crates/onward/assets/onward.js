@@ -194,7 +194,7 @@
     const ON = "onward.desktop";
     const CURSOR = "onward.desktop.after";
     const DISPLAYED = "onward.desktop.shown";
-    const TITLES = { stall: "Step stuck", review: "Review requested", failure: "Plan failed", no_agent: "Plan without an agent" };
+    const TITLES = { stall: "Step stuck", review: "Review requested", failure: "Plan failed", no_agent: "Plan without an agent", budget: "Budget exhausted" };
     const OVERLAP_MS = 60_000; // Tolerates clock skew between servers; ids prevent duplicates.
     const canNotify = "Notification" in window && isSecureContext;
     const isOn = () => canNotify && Notification.permission === "granted" && localStorage.getItem(ON) === "on";

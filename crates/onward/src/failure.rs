@@ -155,6 +155,8 @@ fn refusal_hint(refusal: &Refusal) -> &'static str {
         | Refusal::ClaimNotIssued
         | Refusal::DependenciesOpen(_)
         | Refusal::LimitExceeded { .. }
+        | Refusal::BudgetExhausted(_)
+        | Refusal::BudgetRaised
         | Refusal::Forbidden(_) => refusal.hint(),
     }
 }

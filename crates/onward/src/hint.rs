@@ -83,7 +83,7 @@ const HOOKS: &str = "the hooks of your agent";
 const SHOW: &str = "`onward plan show PLAN`";
 const PLAN_PAGE: &str = "the plan's page";
 
-static USE_CASES: [UseCase; 11] = [
+static USE_CASES: [UseCase; 12] = [
     UseCase {
         name: "get_plan_status",
         all: TOOL,
@@ -138,6 +138,14 @@ static USE_CASES: [UseCase; 11] = [
         core: TOOL,
         route: "`POST /api/v1/plans/{planId}/modify`",
         command: "the dashboard",
+        page: PLAN_PAGE,
+    },
+    UseCase {
+        name: "set_budget",
+        all: "`onward plan budget PLAN`, or the plan's page",
+        core: "`onward plan budget PLAN`, or the plan's page",
+        route: "`POST /api/v1/plans/{planId}/modify` with `set_budget`",
+        command: "`onward plan budget PLAN`",
         page: PLAN_PAGE,
     },
     UseCase {

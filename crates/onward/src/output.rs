@@ -5,6 +5,7 @@
 //! `table` aligns columns, `markdown` renders the Markdown of agents, `status`, `call` and `session`
 //! name the states of plans, steps, calls and sessions.
 
+pub(crate) mod budget;
 pub(crate) mod call;
 pub(crate) mod evidence;
 pub(crate) mod format;

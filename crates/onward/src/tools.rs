@@ -5,6 +5,7 @@
 //! call except `ping` to the request log.
 
 mod bound;
+mod budget;
 pub(crate) mod create_research_plan;
 pub(crate) mod error;
 pub(crate) mod extract_data;

@@ -5,6 +5,7 @@
 //! milliseconds in fields that end in `Ms`.
 
 mod branch;
+pub(crate) mod budget;
 pub(crate) mod call;
 pub(crate) mod context;
 pub(crate) mod created;

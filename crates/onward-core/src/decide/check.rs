@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::budget::{Budget, Limit};
 use crate::command::StepSpec;
 use crate::id::StepId;
 use crate::json::{Json, Shape};
@@ -179,6 +180,21 @@ impl Check {
     pub(super) fn priority(&mut self, path: &str, priority: u8) {
         if priority > MAX_PRIORITY {
             self.issue(path, format!("must be between 0 and {MAX_PRIORITY}"));
+        }
+    }
+
+    pub(super) fn budget(&mut self, budget: Option<&Budget>) {
+        let Some(budget) = budget else { return };
+        if *budget == Budget::default() {
+            self.issue("budget", "must have at least one limit");
+        }
+        for limit in Limit::ALL {
+            let bound = limit.upper_bound();
+            let is_valid = |max: u64| (1..=bound).contains(&max);
+            if budget.max(limit).is_some_and(|max| !is_valid(max)) {
+                let message = format!("must be between 1 and {bound}");
+                self.issue(format!("budget.{limit}"), message);
+            }
         }
     }
 

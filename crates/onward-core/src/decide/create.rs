@@ -76,6 +76,7 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
         on_stall: command.on_stall,
         session: command.session.clone(),
         routing: normalized(&command.routing),
+        budget: command.budget,
     };
     let mut events = Vec::new();
     if let Some(review) = command.approval {
@@ -111,6 +112,7 @@ fn check_input(command: &CreatePlan) -> Result<(), Refusal> {
     );
     check.threshold("stallThresholdMs", command.stall_threshold);
     check.routing(&command.routing);
+    check.budget(command.budget.as_ref());
     if command.steps.is_empty() || command.steps.len() > MAX_STEPS {
         let message = format!(
             "must contain 1 to {MAX_STEPS} steps, not {}",

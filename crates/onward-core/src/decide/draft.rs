@@ -4,6 +4,7 @@
 //! Every change of the plan's status is recorded with the previous and the new status: by the event
 //! that changes it, or by `PlanStatusChanged` after an event that does not contain them.
 
+use crate::budget::Limit;
 use crate::event::Event;
 use crate::plan::{PlanFailure, PlanHead, PlanStatus};
 use crate::refusal::Refusal;
@@ -58,12 +59,35 @@ impl Draft {
         self.events
     }
 
-    /// The events, followed by `PlanCompleted` if every step is terminal.
+    /// Records an exhausted budget, and marks the plan if no step is in progress. A limit on steps or
+    /// attempts is exhausted when a step is denied, not with the last one that is assigned.
+    pub(super) fn check_budget(&mut self, is_denied: bool) -> Result<(), Refusal> {
+        let Some(exhausted) = self.head.exhausted(self.now) else {
+            return Ok(());
+        };
+        let is_stopped = self.head.stopped_by_budget(self.now).is_some();
+        let is_recorded = self
+            .head
+            .budget
+            .is_some_and(|budget| budget.exhausted.is_some());
+        let is_found = is_denied || is_stopped || exhausted.limit == Limit::Duration;
+        if is_found && !is_recorded && !self.head.status().is_terminal() {
+            self.push(Event::BudgetExhausted { exhausted })?;
+        }
+        if is_stopped && self.head.status() == PlanStatus::Executing {
+            self.push(Event::PlanStalled { stalls: Vec::new() })?;
+        }
+        Ok(())
+    }
+
+    /// The events, followed by `PlanCompleted` if every step is terminal, or by the mark of a plan
+    /// whose budget is exhausted.
     pub(super) fn finish(mut self) -> Result<Vec<Event>, Refusal> {
         let finished = self.head.counts.derived_status() == PlanStatus::Completed;
         if finished && self.head.status() == PlanStatus::Executing {
             self.push(Event::PlanCompleted)?;
         }
+        self.check_budget(false)?;
         Ok(self.events)
     }
 }

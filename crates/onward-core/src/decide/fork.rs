@@ -3,6 +3,7 @@
 //!
 //! - Completed steps before the given step are completed with the same results.
 //! - Skipped steps before it are not copied. A dependency on one is already satisfied.
+//! - The fork has the budget of its source. Steps whose results are taken over count as assigned.
 //! - All other steps are pending. Superseded steps are never copied.
 //!
 //! A copied step has the branches of its source, unless its result was taken over or the branch has
@@ -69,6 +70,7 @@ pub fn decide(
         on_stall: source.head().on_stall,
         session: command.session.clone(),
         routing: source.head().routing.clone(),
+        budget: source.head().budget.map(|budget| budget.limits),
     };
     let mut draft = Draft::new(&PlanHead::new(&created), now);
     for step in &copied {

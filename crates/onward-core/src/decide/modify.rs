@@ -1,7 +1,7 @@
 //! Changes the step list, a branch, one step or the plan. One file per action.
 //!
 //! Allowed only while a plan is `planning` or `executing`; a user's change to a stalled plan
-//! resumes it first. After the change the plan's status is derived again: failing the last open
+//! resumes it first. The budget can be changed until the plan ends. After the change the plan's status is derived again: failing the last open
 //! step completes the plan.
 //!
 //! A change to one step checks the claim token; the other changes ignore it.
@@ -17,6 +17,7 @@ mod remove_step;
 mod rename_step;
 mod reorder_steps;
 mod requeue_step;
+mod set_budget;
 mod update_instructions;
 mod update_plan;
 mod update_step;
@@ -61,6 +62,10 @@ pub fn needs(modification: &Modification, plan: &PlanHead) -> Needs {
             ..Needs::default()
         },
         Modification::UpdatePlan { .. } => Needs::default(),
+        Modification::SetBudget { .. } => Needs {
+            used: true,
+            ..Needs::default()
+        },
         Modification::UpdateStep { step, update } => Needs {
             step: Some(*step),
             outline: update.depends_on.is_some(),
@@ -93,8 +98,10 @@ pub fn decide(facts: &Facts, command: &ModifyPlan, now: Timestamp) -> Result<Vec
     check.remark("modificationRationale", command.rationale.as_deref());
     check.finish()?;
     let mut draft = Draft::new(&facts.head, now);
+    let sets_budget = matches!(command.modification, Modification::SetBudget { .. });
     match facts.head.status() {
         PlanStatus::Planning | PlanStatus::Executing => {}
+        PlanStatus::Stalled | PlanStatus::AwaitingReview if sets_budget => {}
         PlanStatus::Stalled if command.resume => {
             draft.push(Event::PlanResumed {
                 by: ResumedBy::User,
@@ -103,7 +110,11 @@ pub fn decide(facts: &Facts, command: &ModifyPlan, now: Timestamp) -> Result<Vec
         status @ (PlanStatus::Stalled
         | PlanStatus::AwaitingReview
         | PlanStatus::Completed
-        | PlanStatus::Failed) => return Err(Refusal::PlanNotModifiable(status)),
+        | PlanStatus::Failed) => {
+            let exhausted = facts.head.stopped_by_budget(now);
+            let refusal = exhausted.map(Refusal::BudgetExhausted);
+            return Err(refusal.unwrap_or(Refusal::PlanNotModifiable(status)));
+        }
     }
     if let Some(step) = &facts.step {
         claim::check_claim(step, command.token.as_ref())?;
@@ -124,6 +135,9 @@ pub fn decide(facts: &Facts, command: &ModifyPlan, now: Timestamp) -> Result<Vec
             instructions,
         } => rename_step::decide(facts, *step, title, instructions)?,
         Modification::UpdatePlan { update } => update_plan::decide(facts, update)?,
+        Modification::SetBudget { budget, by_person } => {
+            set_budget::decide(facts, budget.as_ref(), *by_person, now)?
+        }
         Modification::UpdateStep { step, update } => update_step::decide(facts, *step, update)?,
         Modification::FailStep { step, reason } => {
             fail_step::decide(facts, *step, reason.as_deref())?

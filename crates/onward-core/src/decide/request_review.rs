@@ -65,7 +65,7 @@ pub fn decide(
             options: command.options.clone(),
         },
     })?;
-    Ok(draft.into_events())
+    draft.finish()
 }
 
 /// Checks the deadline and the assignee.

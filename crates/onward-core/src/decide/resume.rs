@@ -1,4 +1,4 @@
-//! A user resumes a stalled plan. A user's modification of a stalled plan (release, fail or edit a
+//! A user resumes a stalled plan, unless its budget is exhausted. A user's modification of a stalled plan (release, fail or edit a
 //! step) resumes it as well: see [`ModifyPlan::resume`](crate::command::ModifyPlan::resume).
 
 use super::draft::Draft;
@@ -9,6 +9,9 @@ use crate::time::Timestamp;
 
 /// Decides the command.
 pub fn decide(plan: &PlanHead, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    if let Some(exhausted) = plan.stopped_by_budget(now) {
+        return Err(Refusal::BudgetExhausted(exhausted));
+    }
     let mut draft = Draft::new(plan, now);
     draft.push(Event::PlanResumed {
         by: ResumedBy::User,

@@ -4,7 +4,8 @@
 //! Two kinds of steps take precedence: a step of the calling session with undelivered feedback from
 //! a reviewer, and, on request, a stalled step, which gets a new attempt. A plan that is terminal or
 //! awaits review assigns no step: the command returns no events, and the plan's status gives the
-//! reason. A stalled plan is resumed only if a step is assigned: otherwise it would count as
+//! reason. Nor does a plan with an exhausted budget: the first such request records it. A stalled plan is
+//! resumed only if a step is assigned: otherwise it would count as
 //! executing although no agent works on it.
 
 use super::draft::Draft;
@@ -54,6 +55,10 @@ pub fn decide(
         })?;
         return Ok(draft.into_events());
     }
+    if facts.head.exhausted(now).is_some() {
+        draft.check_budget(facts.head.counts.pending > 0)?;
+        return Ok(draft.into_events());
+    }
     for step in &facts.stalled {
         if !is_past_threshold(facts, step, now) {
             continue;
@@ -73,6 +78,9 @@ pub fn decide(
 
 /// Whether the command changes a step: a stalled step without attempts left fails.
 fn has_step_to_assign(facts: &NextFacts, now: Timestamp) -> bool {
+    if facts.head.exhausted(now).is_some() {
+        return facts.undelivered.is_some();
+    }
     facts.ready.is_some()
         || facts.undelivered.is_some()
         || (facts.stalled.iter()).any(|step| is_past_threshold(facts, step, now))
@@ -142,6 +150,7 @@ pub fn assigned_step(events: &[Event]) -> Option<StepId> {
         | Event::SessionResumed { .. }
         | Event::SkillStarted { .. }
         | Event::SkillCompleted { .. }
+        | Event::BudgetExhausted { .. }
         | Event::PlanStalled { .. }
         | Event::PlanResumed { .. }
         | Event::PlanCompleted

@@ -38,6 +38,9 @@ pub fn decide(
         }
     }
     step.status().after(StepCause::Claim)?;
+    if let Some(exhausted) = plan.exhausted(now) {
+        return Err(Refusal::BudgetExhausted(exhausted));
+    }
     if facts.open_dependencies.total > 0 {
         return Err(Refusal::DependenciesOpen(facts.open_dependencies.clone()));
     }

@@ -95,7 +95,7 @@ pub fn decide(
                 options: ReviewOptions::default(),
             },
         })?;
-        return Ok(Outcome::Events(draft.into_events()));
+        return Ok(Outcome::Events(draft.finish()?));
     }
     let completion = Completion {
         step,

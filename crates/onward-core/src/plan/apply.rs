@@ -5,6 +5,7 @@
 
 use super::{IllegalPlanTransition, PendingReview, PlanCause, PlanHead, PlanState, PlanStatus};
 use crate::branch::Effect;
+use crate::budget::{BudgetState, Limit};
 use crate::event::{Change, Created, Decision, Event, ReviewAction};
 use crate::id::{ReviewId, SessionId, StepId};
 use crate::progress::Counts;
@@ -27,6 +28,7 @@ impl PlanHead {
             on_stall: created.on_stall,
             last_session: created.session.clone(),
             routing: created.routing.clone(),
+            budget: created.budget.map(BudgetState::new),
         }
     }
 
@@ -39,6 +41,9 @@ impl PlanHead {
                 self.counts
                     .shift(StepStatus::Pending, StepStatus::InProgress);
                 self.set_last_session(claim.session.as_ref());
+                if let Some(budget) = &mut self.budget {
+                    budget.used.count(claim.attempt, at);
+                }
             }
             Event::StepCompleted { from, session, .. } => {
                 self.check_open()?;
@@ -76,6 +81,15 @@ impl PlanHead {
                 review,
                 action,
             } => self.apply_review(*step, *review, action)?,
+            Event::BudgetExhausted { exhausted } => {
+                self.check_open()?;
+                if let Some(budget) = &mut self.budget {
+                    budget.exhausted = Some(*exhausted);
+                    if exhausted.limit == Limit::Tokens {
+                        budget.used.tokens = Some(exhausted.used);
+                    }
+                }
+            }
             Event::PlanStalled { .. } => {
                 self.status().after(PlanCause::Stall)?;
                 self.state = PlanState::Stalled { marked_at: at };
@@ -130,6 +144,13 @@ impl PlanHead {
                 }
             }
             Change::PlanUpdated { routing } => self.routing.clone_from(routing),
+            Change::BudgetSet { budget, used } => {
+                self.budget = budget.map(|limits| BudgetState {
+                    limits,
+                    used: *used,
+                    exhausted: None,
+                });
+            }
             Change::Created(_)
             | Change::StepsReordered { .. }
             | Change::InstructionsUpdated { .. }

@@ -195,6 +195,7 @@ impl Step {
             | Event::SessionResumed { .. }
             | Event::SkillStarted { .. }
             | Event::SkillCompleted { .. }
+            | Event::BudgetExhausted { .. }
             | Event::PlanStalled { .. }
             | Event::PlanResumed { .. }
             | Event::PlanCompleted

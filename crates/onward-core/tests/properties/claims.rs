@@ -166,7 +166,11 @@ proptest! {
                     prop_assert_eq!(round.outcome, &Ok(Vec::new()));
                 }
                 PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
-                    if assigned.is_none() {
+                    let is_exhausted = round.before.head().exhausted(round.now).is_some();
+                    if is_exhausted {
+                        let started = |event: &Event| matches!(event, Event::StepStarted { .. });
+                        prop_assert!(!round.events().iter().any(started));
+                    } else if assigned.is_none() {
                         prop_assert_eq!(next_assignable(round.after(), command.labels.as_ref()), None);
                     }
                 }

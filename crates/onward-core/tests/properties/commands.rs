@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use onward_core::command::{
-    AbandonPlan, DecideReview, HandleStalls, KeepLateResult, LogSkill, Modification, ModifyPlan,
-    PlanUpdate, ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase, StartNext,
-    StepRef, StepUpdate, SubmitResult,
+    AbandonPlan, CountTokens, DecideReview, HandleStalls, KeepLateResult, LogSkill, Modification,
+    ModifyPlan, PlanUpdate, ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase,
+    StartNext, StepRef, StepUpdate, SubmitResult,
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ClaimToken, SessionId, StepId};
@@ -76,6 +76,9 @@ pub(crate) fn plausible(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         Kind::RequestReview => request_review(state, rng),
         Kind::Decide => decide_review(state, rng),
         Kind::Modify => modify(state, rng),
+        Kind::Sweep if rng.one_in(4) => Command::CountTokens(CountTokens {
+            total: u64::try_from(rng.below(1_500)).unwrap_or(0),
+        }),
         Kind::Sweep => Command::HandleStalls(sweep(rng)),
         Kind::Resume => Command::ResumePlan,
         // An abandoned plan has few further transitions, so abandon rarely.
@@ -323,7 +326,11 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         StepStatus::Failed,
         StepStatus::Skipped,
     ];
-    let modification = match rng.below(13) {
+    let modification = match rng.below(14) {
+        13 => Modification::SetBudget {
+            budget: rng.one_in(3).then(|| plans::budget(rng)),
+            by_person: !rng.one_in(3),
+        },
         12 => Modification::UpdatePlan {
             update: PlanUpdate {
                 project_key: rng.one_in(2).then(|| "site".to_owned()),
@@ -406,6 +413,7 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         Modification::ReorderSteps { .. }
         | Modification::AddSteps { .. }
         | Modification::AddBranch { .. }
+        | Modification::SetBudget { .. }
         | Modification::UpdatePlan { .. } => None,
     };
     Command::ModifyPlan(ModifyPlan {

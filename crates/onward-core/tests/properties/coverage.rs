@@ -19,7 +19,7 @@ use crate::walk::{Walk, walks};
 const WALKS: usize = 400;
 
 /// Every event that a decision can emit, with its minimum count.
-const EVENTS: [(&str, usize); 62] = [
+const EVENTS: [(&str, usize); 66] = [
     ("plan_modified add_steps", 40),
     ("plan_modified remove_step", 15),
     ("plan_modified reorder_steps", 40),
@@ -27,6 +27,7 @@ const EVENTS: [(&str, usize); 62] = [
     ("plan_modified rename_step", 40),
     ("plan_modified update_step", 30),
     ("plan_modified update_plan", 30),
+    ("plan_modified set_budget", 30),
     ("plan_modified fail_step", 40),
     ("plan_modified requeue_step", 40),
     ("plan_modified add_branch", 80),
@@ -66,6 +67,8 @@ const EVENTS: [(&str, usize); 62] = [
     ("skill_started", 30),
     ("skill_completed without error", 30),
     ("skill_completed with error", 40),
+    ("budget_exhausted", 30),
+    ("plan_stalled by budget", 15),
     ("plan_stalled one step", 40),
     ("plan_stalled several steps", 10),
     ("plan_resumed next_step", 15),
@@ -73,6 +76,7 @@ const EVENTS: [(&str, usize); 62] = [
     ("plan_resumed progress", 3),
     ("plan_resumed person", 20),
     ("plan_resumed review", 3),
+    ("plan_resumed budget", 3),
     ("plan_completed", 40),
     ("plan_failed by branch", 8),
     ("plan_failed rejected", 8),
@@ -113,6 +117,7 @@ fn label(event: &Event) -> String {
         },
         Event::SkillCompleted { error: None, .. } => "without error",
         Event::SkillCompleted { error: Some(_), .. } => "with error",
+        Event::PlanStalled { stalls } if stalls.is_empty() => "by budget",
         Event::PlanStalled { stalls } if stalls.len() == 1 => "one step",
         Event::PlanStalled { .. } => "several steps",
         Event::PlanResumed { by } => by.as_str(),
@@ -141,6 +146,7 @@ fn label(event: &Event) -> String {
         | Event::BranchTaken { .. }
         | Event::SessionResumed { .. }
         | Event::SkillStarted { .. }
+        | Event::BudgetExhausted { .. }
         | Event::PlanCompleted
         | Event::LateResultKept { .. } => event.action().unwrap_or_default(),
     };
@@ -163,6 +169,7 @@ fn is_decision_code(code: Code) -> bool {
         | Code::DependenciesOpen
         | Code::FeedbackRequired
         | Code::Forbidden
+        | Code::BudgetExhausted
         | Code::LimitExceeded => true,
         Code::InvalidCondition => Condition::parse("confidence >=").is_err(),
         Code::PlanNotFound

@@ -398,6 +398,7 @@ pub(crate) fn reuses_step_ids(plan: &Plan, command: &Command) -> bool {
         | Modification::UpdateInstructions { .. }
         | Modification::RenameStep { .. }
         | Modification::UpdateStep { .. }
+        | Modification::SetBudget { .. }
         | Modification::UpdatePlan { .. }
         | Modification::FailStep { .. }
         | Modification::RequeueStep { .. } => return false,

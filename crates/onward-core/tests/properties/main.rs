@@ -21,6 +21,7 @@
 )]
 
 mod branches;
+mod budget;
 mod claims;
 mod commands;
 mod coverage;

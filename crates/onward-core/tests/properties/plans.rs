@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use onward_core::budget::Budget;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
 use onward_core::id::{PlanId, SessionId};
 use onward_core::policy::OnStall;
@@ -41,7 +42,22 @@ pub(crate) fn create(ids: &mut IdSource, rng: &mut Rng<'_>) -> CreatePlan {
         on_stall: rng.pick(&OnStall::ALL).copied().unwrap_or_default(),
         session: session(rng),
         approval: rng.one_in(4).then(|| ids.review()),
+        budget: rng.one_in(5).then(|| budget(rng)),
         ..CreatePlan::new(PlanId::from_u128(0), "test plan", "test question", steps)
+    }
+}
+
+/// A budget that a walk may exhaust.
+pub(crate) fn budget(rng: &mut Rng<'_>) -> Budget {
+    let mut limit = |most: usize| {
+        let max = u64::try_from(1 + rng.below(most)).unwrap_or(1);
+        rng.one_in(2).then_some(max)
+    };
+    Budget {
+        max_attempts: limit(6),
+        max_duration_ms: limit(600_000),
+        max_tokens: limit(1_000),
+        max_steps: limit(8).or(Some(5)),
     }
 }
 

@@ -12,6 +12,7 @@ mod approval;
 mod attention;
 mod audit_trail;
 mod branches;
+mod budget;
 mod claims;
 mod creation;
 mod deadlines;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use onward_core::branch::{Action, Effect, NoEffect};
+use onward_core::budget::{Exhausted, Limit, Used};
 use onward_core::command::{RequestReview, StepSpec};
 use onward_core::event::{
     Change, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
@@ -60,7 +61,7 @@ fn statuses_types_policies_decisions_roles_and_codes_have_stable_names() {
         "invalid_input invalid_condition invalid_dependency INVALID_STEP_REFERENCE plan_not_found \
          step_not_found illegal_transition plan_not_modifiable plan_is_terminal step_not_removable \
          incomplete_step_list claim_superseded dependencies_open feedback_required limit_exceeded \
-         unauthorized forbidden rate_limited conflict unavailable not_configured"
+         budget_exhausted unauthorized forbidden rate_limited conflict unavailable not_configured"
     );
 }
 
@@ -201,6 +202,13 @@ fn every_event_has_a_stable_name_and_action() {
             "plan_modified update_plan",
         ),
         (
+            modified(Change::BudgetSet {
+                budget: None,
+                used: Used::default(),
+            }),
+            "plan_modified set_budget",
+        ),
+        (
             modified(Change::StepFailed { step }),
             "plan_modified fail_step",
         ),
@@ -319,6 +327,16 @@ fn every_event_has_a_stable_name_and_action() {
                 error: None,
             },
             "skill_completed",
+        ),
+        (
+            Event::BudgetExhausted {
+                exhausted: Exhausted {
+                    limit: Limit::Steps,
+                    max: 1,
+                    used: 1,
+                },
+            },
+            "budget_exhausted",
         ),
         (Event::PlanStalled { stalls: vec![] }, "plan_stalled"),
         (

@@ -3,8 +3,11 @@
 //! The tests compare the code with a second copy of the tables and with `docs/state-machine.md`,
 //! which is generated here. `ONWARD_BLESS=1` rewrites the document.
 
+mod meanings;
+
 use std::fmt::Write as _;
 
+use onward_core::budget::Budget;
 use onward_core::command::{
     ActionSpec, HandleStalls, Modification, PlanUpdate, StepRef, StepUpdate,
 };
@@ -17,6 +20,7 @@ use onward_core::{Command, Event, PlanStatus, StepStatus, decide};
 use onward_testbed::golden;
 
 use crate::harness::{Harness, MINUTE, abandon, branch, decision, id, modify, spec, sweep};
+use meanings::{EVENTS, plan_meaning, step_meaning};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/state-machine.md");
 
@@ -222,7 +226,7 @@ const USER_COMMANDS: [Column; 6] = [
     ("abandon", |_| abandon()),
 ];
 
-const MODIFICATIONS: [Column; 10] = [
+const MODIFICATIONS: [Column; 11] = [
     ("`add_steps`", |_| {
         modify(Modification::AddSteps {
             steps: vec![spec(9)],
@@ -259,6 +263,16 @@ const MODIFICATIONS: [Column; 10] = [
                 priority: Some(9),
                 ..PlanUpdate::default()
             },
+        })
+    }),
+    ("`set_budget`", |_| {
+        let budget = Some(Budget {
+            max_steps: Some(9),
+            ..Budget::default()
+        });
+        modify(Modification::SetBudget {
+            budget,
+            by_person: false,
         })
     }),
     ("`fail_step`", |_| {
@@ -389,92 +403,6 @@ fn transitions<S: Copy, C: Copy>(
     format!("{diagram}```\n\n{table}")
 }
 
-const fn plan_meaning(status: PlanStatus) -> &'static str {
-    match status {
-        PlanStatus::Planning => "No step has been claimed.",
-        PlanStatus::Executing => {
-            "At least one step has been claimed or has ended, or the start was approved."
-        }
-        PlanStatus::AwaitingReview => {
-            "A review of scope `plan` or `start` is pending. `get_next_step` assigns no step. A \
-             review of scope `step` does not change the status of the plan."
-        }
-        PlanStatus::Stalled => {
-            "The sweep found a stalled step. The plan resumes with the next claim, result or \
-             progress report, or when a user resumes it."
-        }
-        PlanStatus::Completed => "Every step is completed, skipped or failed. Terminal.",
-        PlanStatus::Failed => {
-            "A branch failed the plan, a reviewer rejected it, or a user abandoned it. Terminal."
-        }
-    }
-}
-
-const fn step_meaning(status: StepStatus) -> &'static str {
-    match status {
-        StepStatus::Pending => {
-            "Not claimed. It can be claimed when all its dependencies are terminal."
-        }
-        StepStatus::InProgress => "Claimed by an agent. Only this status can stall.",
-        StepStatus::AwaitingInput => {
-            "Awaiting review: an agent requested it, the step's gates require a review of the \
-             submitted result, or the step carries the review of the plan's start."
-        }
-        StepStatus::Completed => "It has a result. Terminal.",
-        StepStatus::Skipped => "Skipped by a branch or by a reviewer. Terminal.",
-        StepStatus::Failed => {
-            "Failed by a caller, by the stall policy, after its last attempt, or in review. \
-             Terminal. The plan continues unless the step was rejected in review."
-        }
-    }
-}
-
-/// The audit entries of plans.
-const EVENTS: [(&str, &str); 18] = [
-    (
-        "plan_modified",
-        "The plan was created, or its steps or branches changed. `action` is the change.",
-    ),
-    ("step_started", "A step was claimed."),
-    (
-        "step_progressed",
-        "An agent reported progress or was active, or received feedback or new instructions.",
-    ),
-    (
-        "step_completed",
-        "A result was accepted, or approved in a review.",
-    ),
-    ("step_failed", "A step failed, with its reason."),
-    ("step_skipped", "A branch or a reviewer skipped a step."),
-    ("step_requeued", "A step was released for another attempt."),
-    (
-        "branch_taken",
-        "The condition of a branch was true, with the effect of the branch.",
-    ),
-    ("user_reviewed", "A review was requested or decided."),
-    (
-        "late_result_kept",
-        "A result was rejected and its text stored as an artifact.",
-    ),
-    (
-        "plan_status_changed",
-        "The previous entry changed the plan's status `from` one `to` another.",
-    ),
-    ("plan_stalled", "The sweep marked the plan as stalled."),
-    ("plan_resumed", "A stalled plan was resumed."),
-    ("plan_completed", "Every step is terminal."),
-    ("plan_failed", "The plan failed, with its reason."),
-    ("session_resumed", "Another session continued the plan."),
-    (
-        "skill_started",
-        "A skill execution linked to the plan started.",
-    ),
-    (
-        "skill_completed",
-        "A skill execution linked to the plan ended.",
-    ),
-];
-
 fn event_table() -> String {
     let mut table = "| Event | Meaning |\n|---|---|\n".to_owned();
     for (name, meaning) in EVENTS {
@@ -544,6 +472,12 @@ fn document() -> String {
          `approve` emits `user_reviewed`, `plan_status_changed`, `step_requeued` (`approved`), and \
          the events of the edits in the same decision. `modify` and `skip` are rejected with \
          `invalid_input`.\n\n\
+         While the budget of a plan is exhausted, `get_next_step` assigns no step; the first such \
+         request emits `budget_exhausted`. Results, progress and review decisions are accepted. An \
+         event that leaves no step in progress is followed by `plan_stalled`. A claim of a selected \
+         step and resuming such a plan are rejected with `budget_exhausted`. A higher budget emits \
+         `plan_modified` (`set_budget`) and `plan_resumed`. An agent that raises or removes a budget \
+         is rejected with `forbidden`.\n\n\
          The plan has three steps, and the commands address step 1. Step 2 is in progress, or \
          awaiting review if the plan is `awaiting_review` and step 1 is not under review. Step 3 \
          is pending. If step 1 is under review, the review has the scope `plan` in an \

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use onward_core::role::Permission;
-use onward_core::{PlanId, PlanStatus};
+use onward_core::{PlanHead, PlanId, PlanStatus};
 use onward_store::{Changed, Plans, Steps, Store, Subject};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
@@ -290,16 +290,10 @@ async fn read(
             for plan in plans {
                 let sheet = Plans(tx).sheet(plan).await?;
                 let head = sheet.map(|sheet| sheet.head);
+                let assigns_steps = head.as_ref().is_some_and(PlanHead::assigns_steps);
                 let status = head.map(|head| (head.status(), head.counts.awaiting_input));
-                let has_ready_step = match status.map(|(status, _)| status) {
-                    Some(PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled) => {
-                        Steps(tx).first_ready(plan, None).await?.is_some()
-                    }
-                    Some(
-                        PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed,
-                    )
-                    | None => false,
-                };
+                let has_ready_step =
+                    assigns_steps && Steps(tx).first_ready(plan, None).await?.is_some();
                 let state = State {
                     status,
                     has_ready_step,

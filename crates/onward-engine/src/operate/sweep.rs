@@ -361,7 +361,9 @@ async fn next_check_at(
     });
     let next = Steps(tx).next_stall_at(head.id, now).await?;
     let idle = idle_check_at(tx, head, stalled, now).await?;
-    Ok(spared.chain(next.map(Timestamp::next)).chain(idle).min())
+    let budget = head.budget.and_then(|budget| budget.ends_at());
+    let next = spared.chain(next.map(Timestamp::next)).chain(idle);
+    Ok(next.chain(budget).min())
 }
 
 /// When a resumed plan whose steps are stalled may have been idle for long enough to be marked

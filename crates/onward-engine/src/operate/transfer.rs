@@ -8,6 +8,7 @@ mod stream;
 
 use std::sync::Arc;
 
+use onward_core::budget::{Budget, Limit};
 use onward_core::id::SessionId;
 use onward_core::role::Permission;
 use onward_core::routing::DEFAULT_PRIORITY;
@@ -231,7 +232,15 @@ fn head(sheet: &Sheet) -> Value {
         "projectKey": head.routing.project_key,
         "labels": head.routing.labels,
         "priority": head.routing.priority,
+        "budget": head.budget.map(|budget| limits(&budget.limits)),
     })
+}
+
+/// The limits that are set.
+fn limits(budget: &Budget) -> Value {
+    let set = Limit::ALL.iter();
+    let set = set.filter_map(|limit| Some((limit.to_string(), budget.max(*limit)?.into())));
+    Value::Object(set.collect())
 }
 
 fn step(step: &Step) -> Value {

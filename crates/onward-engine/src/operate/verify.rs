@@ -297,7 +297,7 @@ fn check_derived(
         let routing = &plan.head().routing;
         let is_ready = step.status() == StepStatus::Pending && open == 0;
         // A plan that assigns no steps leaves the queue at the latest with the next request.
-        if is_ready && plan.head().status().assigns_steps() {
+        if is_ready && plan.head().assigns_steps() {
             let position = Some((u32::from(routing.priority), plan.created_at()));
             let is_queued = derived.project_key == routing.project_key
                 && (routing.project_key.is_none() || derived.queue_position == position);

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use onward_core::budget::Limit;
 use onward_core::command::{ActionSpec, CreatePlan, ForkPlan, StepRef, StepSpec};
 use onward_core::decide::fork::NewIds;
 use onward_core::event::{Change, Created};
@@ -325,6 +326,10 @@ fn digest(command: &CreatePlan) -> String {
     hasher.optional_text(command.routing.project_key.as_deref());
     hasher.labels(&command.routing.labels);
     hasher.number(command.routing.priority.into());
+    for limit in Limit::ALL {
+        let max = command.budget.and_then(|budget| budget.max(limit));
+        hasher.optional_duration(max.map(Duration::from_millis));
+    }
     hasher.steps(&command.steps);
     hasher.number(command.branches.len());
     for branch in &command.branches {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use onward_core::attention::{Attention, attention};
+use onward_core::attention::{Attention, Word, attention};
 use onward_core::branch::Branch;
+use onward_core::budget::Exhausted;
 use onward_core::id::{OutputId, ReviewId};
 use onward_core::role::Permission;
 use onward_core::search::Query;
@@ -72,10 +73,20 @@ impl PlanQuery {
 pub struct Listed {
     /// The plan.
     pub sheet: Sheet,
-    /// Whether one of its steps is past its stall threshold.
+    /// Whether one of its steps is past its stall threshold, or its budget stops it.
     pub stalled: bool,
     /// What the plan needs.
     pub attention: Attention,
+    /// The exhausted limit of its budget.
+    pub exhausted: Option<Exhausted>,
+}
+
+impl Listed {
+    /// Whether nothing but a higher budget lets the plan continue.
+    pub fn is_stopped_by_budget(&self) -> bool {
+        let has_no_work = self.sheet.head.counts.in_progress == 0;
+        self.exhausted.is_some() && has_no_work && self.attention.word == Word::Stuck
+    }
 }
 
 /// A page of plans.
@@ -461,8 +472,9 @@ async fn plans(
         .into_iter()
         .map(|listed| Listed {
             attention: attention(&listed.sheet.head, &listed.facts, now, no_agent_after),
+            exhausted: listed.sheet.head.exhausted(now),
+            stalled: listed.stalled || listed.sheet.head.stopped_by_budget(now).is_some(),
             sheet: listed.sheet,
-            stalled: listed.stalled,
         })
         .collect();
     let next = plans.last().map(cursor).filter(|_| is_full);

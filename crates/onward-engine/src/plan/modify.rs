@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onward_core::PlanId;
 use onward_core::command::{Modification, ModifyPlan};
 use onward_core::decide::modify::Needs;
 use onward_core::event::Change;
 use onward_core::policy::MAX_REDONE;
 use onward_core::role::Permission;
 use onward_core::{Command, Event, PlanHead, StepId};
+use onward_core::{PlanId, Role};
 use onward_store::{Facts, StepLine, Steps};
 
 use crate::caller::Caller;
@@ -48,6 +48,9 @@ impl Engine {
         }
         sanitize::modification(&mut command.modification);
         self.add_redo_ids(&mut command.modification);
+        if let Modification::SetBudget { by_person, .. } = &mut command.modification {
+            *by_person &= caller.role != Role::Agent;
+        }
         sanitize::optional_text(&mut command.rationale);
         command.session = sanitize::session(command.session.take());
         let affected = affected(&command.modification);
@@ -152,6 +155,7 @@ fn affected(modification: &Modification) -> Vec<StepId> {
         // The events contain the successors.
         Modification::RedoStep { .. }
         | Modification::AddBranch { .. }
+        | Modification::SetBudget { .. }
         | Modification::UpdatePlan { .. } => Vec::new(),
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use onward_core::apply::{BranchOutline, HeldStep, Surroundings};
+use onward_core::budget::Exhausted;
 use onward_core::command::StartNext;
 use onward_core::decide::start_next::assigned_step;
 use onward_core::id::{ClaimToken, SessionId};
@@ -47,6 +48,15 @@ pub enum NextStep {
         step: StepId,
         /// The review request.
         review: Review,
+        /// Steps that the session holds.
+        held: Vec<HeldStep>,
+    },
+    /// The budget is exhausted, and no pending step is assigned.
+    BudgetExhausted {
+        /// The exhausted limit.
+        exhausted: Exhausted,
+        /// Number of steps in progress.
+        in_progress: u32,
         /// Steps that the session holds.
         held: Vec<HeldStep>,
     },
@@ -241,7 +251,7 @@ impl Engine {
         let left = self.store.write(&caller.tenant, move |tx| {
             Box::pin(async move {
                 let head = Facts(tx).plan(plan).await?;
-                if head.is_some_and(|head| !head.status().assigns_steps()) {
+                if head.is_some_and(|head| !head.assigns_steps()) {
                     Facts(tx).leave_queue(plan);
                 }
                 Ok::<(), Error>(())
@@ -275,6 +285,9 @@ impl Engine {
                 } else {
                     None
                 };
+                // A step with undelivered feedback is already assigned.
+                let is_exhausted = head.exhausted(now).is_some();
+                let step = step.filter(|step| !is_exhausted || step.claim().is_some());
                 Ok::<Peek, Error>(match step {
                     Some(step) => Peek::Step(Box::new(step)),
                     None => Peek::None(unavailable_reason(tx, &head, None, now).await?),
@@ -401,6 +414,13 @@ pub(crate) async fn replayed_reason(
         .into_iter()
         .flat_map(|session| plan.held_by(session))
         .collect();
+    if let Some(exhausted) = denied_by_budget(head, at) {
+        return Ok(NextStep::BudgetExhausted {
+            exhausted,
+            in_progress: head.counts.in_progress,
+            held,
+        });
+    }
     Ok(match &head.state {
         PlanState::Completed { .. } => NextStep::Complete(formatting_notes(tx, head.id).await?),
         PlanState::Failed { reason, .. } => NextStep::Failed {
@@ -461,6 +481,12 @@ fn without_review(head: &PlanHead) -> Error {
     )))
 }
 
+/// The exhausted limit that prevents the assignment of a pending step.
+fn denied_by_budget(head: &PlanHead, now: Timestamp) -> Option<Exhausted> {
+    let has_pending = head.status().assigns_steps() && head.counts.pending > 0;
+    head.exhausted(now).filter(|_| has_pending)
+}
+
 /// Whether nothing but a decision lets the plan continue: a step is under review, and none is in
 /// progress.
 fn waits_for_reviews(head: &PlanHead) -> bool {
@@ -486,6 +512,13 @@ pub(crate) async fn unavailable_reason(
     session: Option<&SessionId>,
     now: Timestamp,
 ) -> Result<NextStep, Error> {
+    if let Some(exhausted) = denied_by_budget(head, now) {
+        return Ok(NextStep::BudgetExhausted {
+            exhausted,
+            in_progress: head.counts.in_progress,
+            held: held(tx, head.id, session, None).await?,
+        });
+    }
     Ok(match &head.state {
         PlanState::Completed { .. } => NextStep::Complete(formatting_notes(tx, head.id).await?),
         PlanState::Failed { reason, .. } => NextStep::Failed {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use onward_core::attention::{Attention, attention};
+use onward_core::budget::Exhausted;
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::{PlanId, PlanStatus, StepId, StepStatus, StepTimestamp, Timestamp};
@@ -23,6 +24,10 @@ pub struct Status {
     pub sheet: Sheet,
     /// What the plan needs.
     pub attention: Attention,
+    /// The exhausted limit of its budget.
+    pub exhausted: Option<Exhausted>,
+    /// Whether the exhausted budget stops the plan.
+    pub stopped_by_budget: bool,
     /// The status derived from the steps' statuses.
     pub derived: PlanStatus,
     /// Stalled steps, lowest order first; the first [`MAX_LISTED`].
@@ -138,6 +143,8 @@ async fn read(
     };
     Ok(Status {
         reviews,
+        exhausted: sheet.head.exhausted(now),
+        stopped_by_budget: sheet.head.stopped_by_budget(now).is_some(),
         derived: sheet.head.counts.derived_status(),
         stalled,
         current: open.into_iter().min_by_key(|line| line.order),

@@ -238,7 +238,9 @@ async fn repeat_next_step(
     let completed = completed.and_then(|place| events.get(place)?.step());
     let completed = completed.and_then(|id| replayed.step(id));
     let labels = completed.map(|step| step.spec.labels.as_slice());
-    if replayed.head().status().assigns_steps() && replayed.ready_for(labels).is_some() {
+    let head = replayed.head();
+    let assigns_steps = head.assigns_steps() && head.exhausted(at).is_none();
+    if assigns_steps && replayed.ready_for(labels).is_some() {
         return Ok(None);
     }
     let session = events.iter().find_map(|event| {

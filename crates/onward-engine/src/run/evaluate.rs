@@ -60,6 +60,13 @@ pub(super) async fn evaluate(
             let head = Facts(tx).plan(plan).await?;
             Ok(head.map(|head| evaluate_head(decide::resume::decide(&head, ctx.now), head)))
         }
+        (Target::Plan(plan), Command::CountTokens(command)) => {
+            let head = Facts(tx).plan(plan).await?;
+            Ok(head.map(|head| {
+                let events = decide::count_tokens::decide(&head, command, ctx.now);
+                evaluate_head(events, head)
+            }))
+        }
         (Target::Plan(plan), Command::AbandonPlan(command)) => {
             let head = Facts(tx).plan(plan).await?;
             Ok(head
@@ -132,6 +139,7 @@ pub(super) async fn evaluate_step(
         Command::StartNext(_)
         | Command::ModifyPlan(_)
         | Command::HandleStalls(_)
+        | Command::CountTokens(_)
         | Command::ResumePlan
         | Command::AbandonPlan(_)
         | Command::ResumeSession(_)
@@ -182,6 +190,7 @@ fn command_session(command: &Command, step: &Step) -> Option<SessionId> {
         Command::StartNext(_)
         | Command::ModifyPlan(_)
         | Command::HandleStalls(_)
+        | Command::CountTokens(_)
         | Command::ResumePlan
         | Command::AbandonPlan(_)
         | Command::ResumeSession(_)

@@ -405,7 +405,9 @@ impl RandomAgent {
                 open.retain(|other| *other != plan);
             }
             NextStep::AwaitingReview { step, .. } => self.decide(plan, step).await,
-            NextStep::NoPendingSteps { .. } | NextStep::Started(_) => {}
+            NextStep::NoPendingSteps { .. }
+            | NextStep::BudgetExhausted { .. }
+            | NextStep::Started(_) => {}
         }
     }
 }

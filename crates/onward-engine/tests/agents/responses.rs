@@ -16,6 +16,7 @@ pub fn assigned_step(next: &NextStep) -> Option<&AssignedStep> {
         NextStep::Complete(_)
         | NextStep::Failed { .. }
         | NextStep::AwaitingReview { .. }
+        | NextStep::BudgetExhausted { .. }
         | NextStep::NoPendingSteps { .. } => None,
     }
 }

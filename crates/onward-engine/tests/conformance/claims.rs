@@ -121,7 +121,8 @@ async fn concurrent_callers_claim_different_steps(harness: &Harness) {
             NextStep::NoPendingSteps { .. } => empty += 1,
             other @ (NextStep::Complete(_)
             | NextStep::Failed { .. }
-            | NextStep::AwaitingReview { .. }) => {
+            | NextStep::AwaitingReview { .. }
+            | NextStep::BudgetExhausted { .. }) => {
                 panic!("{other:?}")
             }
         }

@@ -28,6 +28,7 @@ mod random_walk;
 mod approval;
 mod attention;
 mod branches;
+mod budget;
 mod change_feed;
 mod claims;
 mod clock_jumps;

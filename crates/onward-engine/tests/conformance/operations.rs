@@ -213,6 +213,7 @@ pub(crate) fn claimed_step(next: NextStep) -> AssignedStep {
         other @ (NextStep::Complete(_)
         | NextStep::Failed { .. }
         | NextStep::AwaitingReview { .. }
+        | NextStep::BudgetExhausted { .. }
         | NextStep::NoPendingSteps { .. }) => panic!("no step was claimed: {other:?}"),
     }
 }

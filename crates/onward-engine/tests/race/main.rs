@@ -24,6 +24,7 @@ mod worker;
 
 use std::time::{Duration, Instant};
 
+use onward_core::budget::Budget;
 use onward_core::{PlanId, PlanStatus};
 use onward_engine::{Caller, Engine};
 use onward_testbed::{Backend, Cluster, Rng, seed};
@@ -63,6 +64,18 @@ fn four_processes_with_eight_agents_each_share_a_project_on_sqlite() {
 fn four_processes_with_eight_agents_each_share_a_project_on_postgres() {
     let cluster = Cluster::start();
     share_a_project(&TestDatabase::create_on(&cluster), "PostgreSQL");
+    assert_no_server_errors(&cluster);
+}
+
+#[test]
+fn four_processes_with_eight_agents_each_stay_within_a_budget_on_sqlite() {
+    share_a_budget(&TestDatabase::create(Backend::Sqlite));
+}
+
+#[test]
+fn four_processes_with_eight_agents_each_stay_within_a_budget_on_postgres() {
+    let cluster = Cluster::start();
+    share_a_budget(&TestDatabase::create_on(&cluster));
     assert_no_server_errors(&cluster);
 }
 
@@ -138,6 +151,41 @@ fn share_one_plan(database: &TestDatabase, name: &str) {
         assert_completed(&engine, &caller, plan).await;
     });
     history_checks::print_latencies(&format!("{name}, four processes on one plan"), &records);
+}
+
+/// The agents stop when the budget is exhausted. Every claim is within it, and all are used.
+fn share_a_budget(database: &TestDatabase) {
+    const CLAIMS: u64 = 60;
+    let mut rng = Rng::new(seed());
+    let plan = block_on(async {
+        let (engine, caller) = (database.open().await, Caller::local("creator"));
+        let mut command = plans::branching(&engine, &mut rng, "limited", 200);
+        command.budget = Some(Budget {
+            max_attempts: Some(CLAIMS),
+            ..Budget::default()
+        });
+        let new_plan = engine.create_plan(&caller, command, None);
+        new_plan.await.unwrap().created.plan
+    });
+    let records = run_workers(database, 4, 8, &plan.to_string());
+    block_on(async {
+        let (engine, caller) = (database.open().await, Caller::local("checker"));
+        let summary = consistency::check(&engine, &caller, &records).await;
+        assert_eq!(summary.unacknowledged, 0, "every call got a response");
+        history_checks::assert_no_failures(&records);
+        let trail = &audit_trails::read(&engine, &caller).await[&plan];
+        history_checks::assert_matches_audit_trail(&records, trail);
+        let count = |name| {
+            trail
+                .iter()
+                .filter(|entry| entry.event.name() == name)
+                .count()
+        };
+        assert_eq!(count("step_started") as u64, CLAIMS);
+        assert_eq!(count("budget_exhausted"), 1);
+        let status = engine.status(&caller, plan, None).await.unwrap();
+        assert_eq!(status.sheet.head.status(), PlanStatus::Stalled);
+    });
 }
 
 /// The agents know only the project. Every plan of it completes, whichever agents found it.

@@ -53,6 +53,7 @@ impl Racer {
             match next {
                 Some(NextStep::Complete(_) | NextStep::Failed { .. }) => return,
                 Some(NextStep::Started(next)) => assigned = Some(*next),
+                Some(NextStep::BudgetExhausted { .. }) => return,
                 Some(NextStep::NoPendingSteps { .. } | NextStep::AwaitingReview { .. }) => {
                     tokio::time::sleep(PAUSE).await;
                 }

@@ -9,12 +9,14 @@ use crate::response::Response;
 /// A decision of the sweep at the deadline of a review.
 const BY_POLICY: &str = "user_reviewed by policy";
 
-const REQUIRED: [&str; 53] = [
+const REQUIRED: [&str; 58] = [
     "rejected INVALID_STEP_REFERENCE",
+    "rejected budget_exhausted",
     "rejected claim_superseded",
     "rejected conflict",
     "rejected dependencies_open",
     "rejected feedback_required",
+    "rejected forbidden",
     "rejected illegal_transition",
     "rejected incomplete_step_list",
     "rejected invalid_condition",
@@ -29,6 +31,7 @@ const REQUIRED: [&str; 53] = [
     "branch_taken continue",
     "branch_taken fail",
     "branch_taken skip_to",
+    "budget_exhausted",
     "late_result_kept",
     "plan_completed",
     "plan_failed",
@@ -39,9 +42,11 @@ const REQUIRED: [&str; 53] = [
     "plan_modified remove_step",
     "plan_modified reorder_steps",
     "plan_modified requeue_step",
+    "plan_modified set_budget",
     "plan_modified update_plan",
     "plan_modified update_step",
     "plan_modified update_step_instructions",
+    "plan_resumed budget",
     "plan_resumed late_result",
     "plan_resumed next_step",
     "plan_resumed person",

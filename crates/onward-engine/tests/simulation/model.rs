@@ -5,6 +5,7 @@
 //! of reviews and artifacts) come from the engine's response, or from the rows if the request
 //! failed. The model uses the types of the core (statuses, specs, codes), but none of its rules.
 
+mod budget;
 mod create;
 mod modify;
 mod next;

@@ -163,8 +163,9 @@ async fn check_peek(engine: &Engine, key: &PlanKey, plan: &Plan) -> Result<(), S
     );
     let next = first(&feedback_pending)
         .or_else(|| {
+            let is_exhausted = plan.exhausted(engine.now()).is_some();
             let steps = plan.steps.iter().enumerate();
-            let ready = steps.filter(|(_, step)| ready(step));
+            let ready = steps.filter(|(_, step)| !is_exhausted && ready(step));
             let first = ready.min_by_key(|(index, step)| (Reverse(step.spec.priority), *index));
             first.map(|(index, _)| index)
         })
@@ -221,7 +222,10 @@ pub(crate) async fn check_lists(
     actual.sort_by_key(|(id, _)| *id);
     let open = own().filter(|(_, plan)| !plan.has_ended());
     let expected: Vec<_> = open
-        .map(|(key, plan)| (key.1, !stalls(plan, None, now).0.is_empty()))
+        .map(|(key, plan)| {
+            let has_stalls = !stalls(plan, None, now).0.is_empty();
+            (key.1, has_stalls || plan.is_stopped_by_budget(now))
+        })
         .collect();
     expect_equal("list of plans", &actual, &expected)?;
     let reviews = engine.open_reviews(&reader, 100).await;

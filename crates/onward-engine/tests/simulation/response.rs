@@ -125,7 +125,9 @@ pub(crate) fn clear_surroundings(next: &mut NextStep) {
             assigned.surroundings = Surroundings::default();
             assigned.held.clear();
         }
-        NextStep::AwaitingReview { held, .. } | NextStep::NoPendingSteps { held, .. } => {
+        NextStep::AwaitingReview { held, .. }
+        | NextStep::BudgetExhausted { held, .. }
+        | NextStep::NoPendingSteps { held, .. } => {
             held.clear();
         }
         NextStep::Complete(_) | NextStep::Failed { .. } => {}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use onward_core::command::Modification;
 use onward_core::watcher::Watcher;
 use onward_core::{StepStatus, Timestamp};
 use onward_engine::environment::Environment;
@@ -105,7 +106,9 @@ impl<'h> Scenario<'h> {
         });
         let first = self.model.first_stall().map(|(at, _)| at);
         let decision = self.model.first_decision().map(|(at, _)| at);
-        let mut deadlines: Vec<Timestamp> = steps.chain(first).chain(decision).collect();
+        let expiry = self.model.first_expiry().map(|(at, _)| at);
+        let others = decision.into_iter().chain(expiry);
+        let mut deadlines: Vec<Timestamp> = steps.chain(first).chain(others).collect();
         deadlines.retain(|at| *at >= now);
         deadlines.sort();
         // Only the nearest ones: a far jump would pass all others.
@@ -152,7 +155,8 @@ impl<'h> Scenario<'h> {
             return Ok(());
         }
         let first = self.model.first_stall().into_iter();
-        let first = first.chain(self.model.first_decision()).min();
+        let first = first.chain(self.model.first_decision());
+        let first = first.chain(self.model.first_expiry()).min();
         match (first, next_at) {
             (Some((last, key)), None) => Err(format!(
                 "the sweeper has no next wakeup, but {key:?} is due after {last}"
@@ -244,6 +248,14 @@ impl Agents {
         }
         match first_with(StepStatus::InProgress) {
             Some(step) => self.result_for(plan, step),
+            None if plan.exhausted.is_some() => Operation::Modify {
+                plan: plan.id,
+                modification: Modification::SetBudget {
+                    budget: None,
+                    by_person: true,
+                },
+                resume: false,
+            },
             None => Operation::Next {
                 plan: plan.id,
                 session: None,

@@ -160,6 +160,8 @@ CREATE TABLE plans (
     -- Sorted, as JSON; empty if there are none.
     labels text COLLATE "C" NOT NULL DEFAULT '',
     priority bigint NOT NULL DEFAULT 5 CHECK (priority BETWEEN 0 AND 9),
+    -- The limits of the budget and their use, as JSON.
+    budget text,
     PRIMARY KEY (tenant_id, plan_id),
     CONSTRAINT plans_state CHECK (onward_plan_is_valid(status, on_stall, stall_threshold_ms, pending,
         in_progress, awaiting_input, completed, skipped, failed, seq, open_reviews, marked_at,
@@ -812,7 +814,7 @@ CREATE TABLE notices (
     -- Identifies the finding within the plan, so that it is reported once, whichever process found
     -- it.
     finding text NOT NULL CHECK (finding <> ''),
-    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure', 'no_agent')),
+    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure', 'no_agent', 'budget')),
     step_id uuid,
     attempt bigint CHECK (attempt >= 1),
     since_at bigint NOT NULL,

@@ -72,6 +72,8 @@ CREATE TABLE plans (
     -- Sorted, as JSON; empty if there are none.
     labels text NOT NULL DEFAULT '',
     priority integer NOT NULL DEFAULT 5 CHECK (priority >= 0 AND priority <= 9),
+    -- The limits of the budget and their use, as JSON.
+    budget text,
     PRIMARY KEY (tenant_id, plan_id),
     CHECK (status = 'planning' OR status = 'executing' OR status = 'awaiting_review'
         OR status = 'stalled' OR status = 'completed' OR status = 'failed'),
@@ -771,7 +773,7 @@ CREATE TABLE notices (
     -- it.
     finding text NOT NULL CHECK (finding <> ''),
     kind text NOT NULL CHECK (kind = 'stall' OR kind = 'review' OR kind = 'failure'
-        OR kind = 'no_agent'),
+        OR kind = 'no_agent' OR kind = 'budget'),
     step_id blob,
     attempt integer CHECK (attempt >= 1),
     since_at integer NOT NULL,

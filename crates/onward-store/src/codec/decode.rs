@@ -25,7 +25,7 @@ use super::scalar::{Priority, values};
 use super::{Undecodable, required, unknown, word};
 
 /// Actions of `plan_modified`.
-const CHANGES: [&str; 12] = [
+const CHANGES: [&str; 13] = [
     "created",
     "add_steps",
     "remove_step",
@@ -34,6 +34,7 @@ const CHANGES: [&str; 12] = [
     "rename_step",
     "update_step",
     "update_plan",
+    "set_budget",
     "fail_step",
     "requeue_step",
     "add_branch",
@@ -119,6 +120,9 @@ fn without_step(name: &str, details: Owned) -> Result<Event, Undecodable> {
             skill: required("skillName", details.skill_name)?,
             error: details.error_message,
         },
+        "budget_exhausted" => Event::BudgetExhausted {
+            exhausted: required("exhausted", details.exhausted)?.into(),
+        },
         "plan_stalled" => Event::PlanStalled {
             stalls: each(required("stalls", details.stalls)?),
         },
@@ -178,6 +182,10 @@ fn change(
         "update_plan" => Change::PlanUpdated {
             routing: routing(details.project_key, details.labels, details.priority),
         },
+        "set_budget" => Change::BudgetSet {
+            budget: details.budget.map(Into::into),
+            used: required("used", details.used)?.into(),
+        },
         "update_step" => Change::StepUpdated {
             step: Arc::new(required("step", details.step)?.into()),
         },
@@ -219,6 +227,7 @@ fn created(details: Owned) -> Result<Created, Undecodable> {
         on_stall: word("onStall", details.on_stall, &OnStall::ALL, OnStall::as_str)?,
         session: details.session_id.map(SessionId::new),
         routing: routing(details.project_key, details.labels, details.priority),
+        budget: details.budget.map(Into::into),
     })
 }
 

@@ -10,6 +10,7 @@ use onward_core::step::{OnDeadline, ReviewBy, ReviewScope};
 use onward_core::{PlanId, StepId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::budget::{BudgetJson, ExhaustedJson, UsedJson};
 use super::gates::EvidenceJson;
 use super::part::{
     BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, StallJson, SuccessorJson, VerdictJson,
@@ -54,6 +55,7 @@ optional_fields! {
         branch_id: Text<BranchId>,
         branches: Vec<VerdictJson<T>>,
         branching_conditions: Vec<BranchJson<T>>,
+        budget: BudgetJson,
         by: T,
         claim_token: T,
         confidence: f64,
@@ -61,6 +63,7 @@ optional_fields! {
         error_message: T,
         evidence: Vec<EvidenceJson<T>>,
         execution_id: Text<SkillExecutionId>,
+        exhausted: ExhaustedJson,
         feedback: T,
         fields: Vec<FieldJson<T>>,
         forked_from: ForkedFromJson,
@@ -105,5 +108,6 @@ optional_fields! {
         target_step_id: Text<StepId>,
         title: T,
         to: T,
+        used: UsedJson,
     }
 }

@@ -86,6 +86,9 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 skill,
                 error,
             } => self.add_skill(*execution, skill, error.as_deref()),
+            Event::BudgetExhausted { exhausted } => {
+                self.exhausted = Some((*exhausted).into());
+            }
             Event::PlanStalled { stalls } => {
                 self.stalls = Some(each(stalls));
                 self.add_move(EXECUTING, STALLED);
@@ -139,6 +142,10 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 self.instructions = Some(instructions);
             }
             Change::PlanUpdated { routing } => self.add_routing(routing),
+            Change::BudgetSet { budget, used } => {
+                self.budget = budget.map(Into::into);
+                self.used = Some((*used).into());
+            }
             Change::StepUpdated { step } => self.step = Some(NewStepJson::from(&**step)),
             Change::StepRedone {
                 reason, successors, ..
@@ -170,6 +177,7 @@ impl<'e> Details<'e, &'e str, &'e Json> {
         self.on_stall = Some(plan.on_stall.as_str());
         self.add_session(plan.session.as_ref());
         self.add_routing(&plan.routing);
+        self.budget = plan.budget.map(Into::into);
     }
 
     fn add_routing(&mut self, routing: &'e Routing) {

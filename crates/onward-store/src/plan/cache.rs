@@ -476,6 +476,7 @@ mod tests {
             on_stall: OnStall::default(),
             session: None,
             routing: onward_core::routing::Routing::default(),
+            budget: None,
         };
         let at = Timestamp::from_millis(0);
         let mut plan = Plan::from_created(&created, at);

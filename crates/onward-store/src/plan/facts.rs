@@ -10,6 +10,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use onward_core::budget::Used;
 use onward_core::decide::modify::{self, Needs};
 use onward_core::decide::{NextFacts, ReferencedStep, SkipTarget, StepFacts, With};
 use onward_core::event::Decided;
@@ -422,6 +423,9 @@ impl Facts<'_> {
             questions.push(Statement::new(Query::StepOutlines, params![plan]));
             questions.push(Statement::new(Query::BranchesAll, params![plan]));
         }
+        if needs.used {
+            questions.push(Statement::new(Query::EventsOfClaims, params![plan]));
+        }
         for order in &needs.orders {
             questions.push(Statement::new(Query::StepAt, params![plan, *order]));
         }
@@ -457,6 +461,11 @@ impl Facts<'_> {
             let branches = answers.next().unwrap_or_default().into_iter();
             found.branches = branches.map(branch::branch).collect::<Result<_, Error>>()?;
         }
+        if needs.used {
+            let tokens = found.head.budget.and_then(|budget| budget.used.tokens);
+            let used = first(answers.next(), |row| claims(row, tokens))?;
+            found.used = used.unwrap_or_default();
+        }
         for rows in answers {
             if let Some(step) = first(Some(rows), place)? {
                 found.orders.insert(step.order, step);
@@ -464,6 +473,17 @@ impl Facts<'_> {
         }
         Ok(found)
     }
+}
+
+/// Reads a row of `events_of_claims`.
+fn claims(row: Row, tokens: Option<u64>) -> Result<Used, Error> {
+    let mut cells = row.cells("events");
+    Ok(Used {
+        attempts: cells.u64("attempts")?,
+        steps: cells.u64("steps")?,
+        first_claim_at: cells.maybe_at("first_claim_at")?,
+        tokens,
+    })
 }
 
 /// The sets of labels that a session with these labels can claim.

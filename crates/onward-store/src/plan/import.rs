@@ -83,7 +83,7 @@ impl Imports<'_> {
                 self.queue([transition::supersede(step.id(), successor)]);
             }
         }
-        if made.head().status().assigns_steps() && made.head().routing.project_key.is_some() {
+        if made.head().assigns_steps() && made.head().routing.project_key.is_some() {
             self.queue([transition::enqueue(made.head())]);
         }
         // A redone step passes its branches on, so the current branches are stored, each with the
@@ -95,7 +95,11 @@ impl Imports<'_> {
         }
         let over = made.head().status().is_terminal();
         let has_deadline = made.under_review().any(|step| step.deadline().is_some());
-        if !over && (has_deadline || stalls_at.iter().any(Option::is_some)) {
+        let has_budget = made
+            .head()
+            .budget
+            .is_some_and(|budget| budget.ends_at().is_some());
+        if !over && (has_deadline || has_budget || stalls_at.iter().any(Option::is_some)) {
             // The next sweep checks the plan and computes the exact time.
             Transitions(self.0).due(id, Due::By(made.updated_at()));
         }

@@ -180,12 +180,37 @@ pub(crate) fn list_changes(commit: &Commit<'_>) -> Vec<Statement> {
         statements.extend(step_note(event, commit.at));
         statements.extend(list_change(commit, seq, event));
     }
+    statements.extend(budget_change(commit));
     statements.extend(queue_change(commit));
     statements
 }
 
+/// Stores the use of the plan's budget, if it has one and the commit changes it.
+fn budget_change(commit: &Commit<'_>) -> Option<Statement> {
+    let is_set = commit.events.iter().any(sets_budget);
+    let is_used = |event: &Event| {
+        matches!(
+            event,
+            Event::StepStarted { .. } | Event::BudgetExhausted { .. }
+        )
+    };
+    let is_used = commit.head.budget.is_some() && commit.events.iter().any(is_used);
+    let params = || params![commit.head.id.as_uuid(), plan::budget_text(commit.head)];
+    (is_set || is_used).then(|| Statement::new(Query::PlanBudget, params()).expecting(1))
+}
+
+fn sets_budget(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::PlanModified {
+            change: Change::BudgetSet { .. },
+            ..
+        }
+    )
+}
+
 /// Updates the queue of the plan's project, if the commit changes which of its steps belong to it:
-/// the plan has new steps or another project or priority, or it starts or stops to assign steps.
+/// the plan has new steps, another project, priority or budget, or it starts or stops to assign steps.
 fn queue_change(commit: &Commit<'_>) -> Option<Statement> {
     let routing = &commit.head.routing;
     let is_rerouted = |event: &Event| {
@@ -224,8 +249,8 @@ fn queue_change(commit: &Commit<'_>) -> Option<Statement> {
     let is_changed = commit
         .events
         .iter()
-        .any(|event| adds_steps(event) || reviewed(event));
-    if commit.head.status().assigns_steps() {
+        .any(|event| adds_steps(event) || reviewed(event) || sets_budget(event));
+    if commit.head.assigns_steps() {
         (is_rerouted || is_changed).then(|| enqueue(commit.head))
     } else {
         Some(dequeue(commit.head.id))
@@ -289,6 +314,7 @@ fn list_change(commit: &Commit<'_>, seq: u64, event: &Event) -> Vec<Statement> {
                 add_branch(plan, branch, seq.saturating_mul(BRANCHES_PER_EVENT))
             }
             Change::Created(_)
+            | Change::BudgetSet { .. }
             | Change::InstructionsUpdated { .. }
             | Change::StepRenamed { .. }
             | Change::StepFailed { .. }
@@ -319,6 +345,7 @@ fn list_change(commit: &Commit<'_>, seq: u64, event: &Event) -> Vec<Statement> {
         | Event::UserReviewed { .. }
         | Event::SkillStarted { .. }
         | Event::SkillCompleted { .. }
+        | Event::BudgetExhausted { .. }
         | Event::PlanStalled { .. }
         | Event::PlanResumed { .. }
         | Event::PlanCompleted

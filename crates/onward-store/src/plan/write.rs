@@ -80,7 +80,7 @@ impl Transitions<'_> {
         for statement in transition::new_lists(created, plan, at) {
             tx.queue(statement);
         }
-        if sheet.head.status().assigns_steps() && created.routing.project_key.is_some() {
+        if sheet.head.assigns_steps() && created.routing.project_key.is_some() {
             tx.queue(transition::enqueue(&sheet.head));
         }
         let audit = transition::audit_entry(plan, entry);

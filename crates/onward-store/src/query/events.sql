@@ -14,6 +14,14 @@ WHERE tenant_id = $1 AND at >= $2 AND (name = 'step_completed' OR name = 'plan_s
         AND plans.acted_about >= CAST($2 AS bigint) / 10000)
 GROUP BY at / 3600000, name;
 
+-- name: events_of_claims
+-- What a budget counts. Reads all entries of the plan, when its budget is set.
+-- The clock can be set back, so the first claim is that of the first entry.
+SELECT count(*) AS attempts, count(DISTINCT step_id) AS steps,
+    (SELECT first.at FROM events AS first WHERE first.tenant_id = $1 AND first.plan_id = $2
+        AND first.name = 'step_started' ORDER BY first.seq LIMIT 1) AS first_claim_at
+FROM events WHERE tenant_id = $1 AND plan_id = $2 AND name = 'step_started';
+
 -- name: event_insert (sqlite)
 -- Differs because PostgreSQL merges it with other row changes (`row_change.rs`).
 INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, session, name, step_id, details)

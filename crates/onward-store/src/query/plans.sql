@@ -3,7 +3,7 @@
 -- fragment: head
 plan_id, status, open_reviews, marked_at, ended_at, failure_kind, failure_words,
 last_session, pending, in_progress, awaiting_input, completed, skipped, failed, seq,
-stall_threshold_ms, on_stall, superseded, project_key, labels, priority
+stall_threshold_ms, on_stall, superseded, project_key, labels, priority, budget
 
 -- fragment: sheet
 name, research_question, design_rationale, output_formatting_notes, origin, created_at, updated_at,
@@ -51,6 +51,9 @@ ORDER BY acted_at DESC, plan_id DESC;
 -- name: plan_route
 UPDATE plans SET project_key = $3, labels = $4, priority = $5
 WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: plan_budget
+UPDATE plans SET budget = $3 WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plans_open
 -- Open plans in one status, with the facts for their attention, without texts. There are few open
@@ -132,9 +135,9 @@ INSERT INTO plans (tenant_id, plan_id, status, open_reviews, marked_at, ended_at
     skipped, failed, seq, stall_threshold_ms, on_stall, name, research_question, design_rationale,
     output_formatting_notes, created_at, updated_at, acted_at, worked_at, created_by, client, host,
     directory, version_tag, origin, superseded, forked_from, forked_step, project_key, labels,
-    priority, acted_about, steps)
+    priority, budget, acted_about, steps)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38,
+    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39,
     CAST($25 AS bigint) / 10000,
     CAST($10 AS bigint) + CAST($11 AS bigint) + CAST($12 AS bigint) + CAST($13 AS bigint)
         + CAST($14 AS bigint) + CAST($15 AS bigint));

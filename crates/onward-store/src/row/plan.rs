@@ -12,6 +12,7 @@ use onward_core::{Counts, PlanHead, PlanId, PlanStatus, StepId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{labels_text, maybe_mirror, read_labels, read_priority};
+use crate::codec::budget::BudgetStateJson;
 use crate::codec::json;
 use crate::codec::scalar::Text;
 use crate::error::Error;
@@ -320,11 +321,13 @@ fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
         stall_threshold: cells.maybe_span("stall_threshold_ms")?,
         on_stall: cells.word("on_stall")?,
         routing: Routing::default(),
+        budget: None,
     };
     head.counts.superseded = cells.u32("superseded")?;
     head.routing.project_key = cells.maybe_string("project_key")?;
     head.routing.labels = read_labels(cells)?;
     head.routing.priority = read_priority(cells)?;
+    head.budget = maybe_mirror::<BudgetStateJson>(cells, "budget")?.map(Into::into);
     Ok(head)
 }
 
@@ -383,6 +386,12 @@ fn counted(head: &PlanHead) -> Vec<Value> {
     ]
 }
 
+/// The budget as JSON.
+pub(crate) fn budget_text(head: &PlanHead) -> Option<String> {
+    let budget = head.budget.map(BudgetStateJson::from);
+    budget.map(|budget| json::write(&budget))
+}
+
 /// All other columns of the row, besides those of [`changing`].
 pub(crate) fn fixed(sheet: &Sheet, tag: VersionTag) -> Vec<Value> {
     params![
@@ -408,5 +417,6 @@ pub(crate) fn fixed(sheet: &Sheet, tag: VersionTag) -> Vec<Value> {
         sheet.head.routing.project_key.as_deref(),
         labels_text(&sheet.head.routing.labels),
         u32::from(sheet.head.routing.priority),
+        budget_text(&sheet.head),
     ]
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::branch::{Action, Branch, BranchVerdict, Effect, NoEffect};
+use onward_core::budget::{Budget, Exhausted, Limit, Used};
 use onward_core::condition::Condition;
 use onward_core::event::{
     Change, Created, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction, Successor,
@@ -186,9 +187,11 @@ fn created() -> BoxedStrategy<Created> {
     );
     let list = (vec(new_steps(), 0..3), vec(branches(), 0..3));
     let policy = (spans(), select(&OnStall::ALL[..]));
-    (any::<u128>(), brief, list, policy, sessions(), routings())
+    let settings = (routings(), option::of(budgets()));
+    (any::<u128>(), brief, list, policy, sessions(), settings)
         .prop_map(
-            |(plan, brief, (steps, branches), (stall_threshold, on_stall), session, routing)| {
+            |(plan, brief, (steps, branches), (stall_threshold, on_stall), session, settings)| {
+                let (routing, budget) = settings;
                 Created {
                     plan: PlanId::from_u128(plan),
                     brief,
@@ -198,6 +201,7 @@ fn created() -> BoxedStrategy<Created> {
                     on_stall,
                     session,
                     routing,
+                    budget,
                 }
             },
         )
@@ -211,6 +215,43 @@ fn routings() -> BoxedStrategy<Routing> {
             labels,
             priority,
         })
+        .boxed()
+}
+
+fn budgets() -> BoxedStrategy<Budget> {
+    let limit = || option::of(any::<u64>());
+    (limit(), limit(), limit(), limit())
+        .prop_map(
+            |(max_steps, max_attempts, max_duration_ms, max_tokens)| Budget {
+                max_steps,
+                max_attempts,
+                max_duration_ms,
+                max_tokens,
+            },
+        )
+        .boxed()
+}
+
+fn instants() -> BoxedStrategy<Timestamp> {
+    let instants = Timestamp::MIN.as_millis()..=Timestamp::MAX.as_millis();
+    instants.prop_map(Timestamp::from_millis).boxed()
+}
+
+fn uses() -> BoxedStrategy<Used> {
+    let tokens = option::of(any::<u64>());
+    (any::<u64>(), any::<u64>(), option::of(instants()), tokens)
+        .prop_map(|(steps, attempts, first_claim_at, tokens)| Used {
+            steps,
+            attempts,
+            first_claim_at,
+            tokens,
+        })
+        .boxed()
+}
+
+fn exhausted() -> BoxedStrategy<Exhausted> {
+    (select(&Limit::ALL[..]), any::<u64>(), any::<u64>())
+        .prop_map(|(limit, max, used)| Exhausted { limit, max, used })
         .boxed()
 }
 
@@ -258,6 +299,8 @@ fn changes() -> BoxedStrategy<Change> {
             step: Arc::new(step)
         }),
         routings().prop_map(|routing| Change::PlanUpdated { routing }),
+        (option::of(budgets()), uses())
+            .prop_map(|(budget, used)| Change::BudgetSet { budget, used }),
         step_ids().prop_map(|step| Change::StepFailed { step }),
         step_ids().prop_map(|step| Change::StepRequeued { step }),
         branches().prop_map(|branch| Change::BranchAdded { branch }),
@@ -498,19 +541,12 @@ fn requests() -> BoxedStrategy<ReviewAction> {
 }
 
 fn plan_events() -> BoxedStrategy<Event> {
-    let instants = Timestamp::MIN.as_millis()..=Timestamp::MAX.as_millis();
-    let stalls = (step_ids(), any::<u32>(), instants).prop_map(|(step, attempt, since)| Stall {
+    let stalls = (step_ids(), any::<u32>(), instants()).prop_map(|(step, attempt, since)| Stall {
         step,
         attempt,
-        since: Timestamp::from_millis(since),
+        since,
     });
-    let resumed_by = [
-        ResumedBy::NextStep,
-        ResumedBy::LateResult,
-        ResumedBy::Progress,
-        ResumedBy::User,
-        ResumedBy::Review,
-    ];
+    let resumed_by = ResumedBy::ALL;
     let statuses = || select(PlanStatus::ALL.to_vec());
     let failures = prop_oneof![
         option::of(text()).prop_map(PlanFailure::Branch),
@@ -524,6 +560,7 @@ fn plan_events() -> BoxedStrategy<Event> {
         2 => (executions(), text(), option::of(text())).prop_map(|(execution, skill, error)| {
             Event::SkillCompleted { execution, skill, error }
         }),
+        1 => exhausted().prop_map(|exhausted| Event::BudgetExhausted { exhausted }),
         1 => vec(stalls, 0..4).prop_map(|stalls| Event::PlanStalled { stalls }),
         2 => select(resumed_by.to_vec()).prop_map(|by| Event::PlanResumed { by }),
         1 => Just(Event::PlanCompleted),

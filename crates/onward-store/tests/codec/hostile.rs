@@ -16,10 +16,11 @@ use crate::events::events;
 const STEP: StepId = StepId::from_u128(7);
 
 /// Keys at the top level that may be absent: optional ones, and those for readers only.
-const OPTIONAL_KEYS: [&str; 30] = [
+const OPTIONAL_KEYS: [&str; 31] = [
     "answers",
     "assignee",
     "attempt",
+    "budget",
     "by",
     "confidence",
     "dueAt",
@@ -63,6 +64,7 @@ fn names() -> impl Strategy<Value = String> {
         "session_resumed",
         "skill_started",
         "skill_completed",
+        "budget_exhausted",
         "plan_stalled",
         "plan_resumed",
         "plan_completed",

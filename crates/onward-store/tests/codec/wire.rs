@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::branch::{Action, Branch, BranchVerdict, Effect, NoEffect};
+use onward_core::budget::{Budget, Exhausted, Limit, Used};
 use onward_core::condition::Condition;
 use onward_core::event::{Change, Created, RequeueReason, ReviewAction, Successor};
 use onward_core::id::{BranchId, ClaimToken, PlanId, ReviewId, SessionId};
@@ -121,6 +122,11 @@ fn a_created_plan_has_the_keys_of_the_call_that_created_it() {
             labels: vec!["urgent".to_owned()],
             priority: 9,
         },
+        budget: Some(Budget {
+            max_steps: Some(40),
+            max_tokens: Some(2_000_000),
+            ..Budget::default()
+        }),
     };
     let event = Event::PlanModified {
         change: Change::Created(Box::new(created)),
@@ -151,6 +157,7 @@ fn a_created_plan_has_the_keys_of_the_call_that_created_it() {
         "projectKey": "site",
         "labels": ["urgent"],
         "priority": 9,
+        "budget": { "maxSteps": 40, "maxTokens": 2_000_000 },
     });
     encodes_as(&event, "plan_modified", &details);
 }
@@ -203,6 +210,45 @@ fn an_updated_plan_has_its_routing() {
     };
     let details = json!({ "action": "update_plan", "labels": ["urgent"] });
     encodes_as(&event, "plan_modified", &details);
+}
+
+#[test]
+fn a_budget_has_its_limits_and_its_use() {
+    let event = Event::PlanModified {
+        change: Change::BudgetSet {
+            budget: Some(Budget {
+                max_attempts: Some(9),
+                max_duration_ms: Some(60_000),
+                ..Budget::default()
+            }),
+            used: Used {
+                steps: 2,
+                attempts: 3,
+                first_claim_at: Some(Timestamp::from_millis(0)),
+                tokens: None,
+            },
+        },
+        rationale: None,
+    };
+    let details = json!({
+        "action": "set_budget",
+        "budget": { "maxAttempts": 9, "maxDurationMs": 60_000 },
+        "used": { "attempts": 3, "firstClaimAt": "1970-01-01T00:00:00.000Z", "steps": 2 },
+    });
+    encodes_as(&event, "plan_modified", &details);
+    let event = Event::BudgetExhausted {
+        exhausted: Exhausted {
+            limit: Limit::Duration,
+            max: 60_000,
+            used: 61_000,
+        },
+    };
+    let exhausted = json!({ "limit": "maxDurationMs", "max": 60_000, "used": 61_000 });
+    encodes_as(
+        &event,
+        "budget_exhausted",
+        &json!({ "exhausted": exhausted }),
+    );
 }
 
 #[test]

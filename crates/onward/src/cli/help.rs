@@ -56,7 +56,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// Two examples per command.
-const EXAMPLES: [(&str, [&str; 2]); 58] = [
+const EXAMPLES: [(&str, [&str; 2]); 59] = [
     (
         "status",
         ["onward status", "onward status --json | jq .needsYou"],
@@ -132,6 +132,13 @@ const EXAMPLES: [(&str, [&str; 2]); 58] = [
         [
             "onward plan edit 5fa2 --set priority=9 --set projectKey=website",
             "onward plan edit Backfill --set projectKey=",
+        ],
+    ),
+    (
+        "plan budget",
+        [
+            "onward plan budget 5fa2 --max-steps 40",
+            "onward plan budget Backfill --max-duration 8h --max-tokens 2000000",
         ],
     ),
     (

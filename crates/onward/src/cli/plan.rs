@@ -1,6 +1,7 @@
 //! `onward plan`: create, list, inspect and change plans; one file per subcommand.
 
 mod abandon;
+mod budget;
 mod create;
 mod definition;
 mod delete;
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Log(log::Log),
     Next(next::Next),
     Edit(edit::Edit),
+    Budget(budget::Budget),
     Create(create::Create),
     New(new::New),
     /// List, show and use plan templates: plan files of the project and the user
@@ -45,6 +47,7 @@ pub(super) async fn run(command: &Command, cx: &Context) -> Result {
         Command::Log(args) => log::run(args, cx).await,
         Command::Next(args) => next::run(args, cx).await,
         Command::Edit(args) => edit::run(args, cx).await,
+        Command::Budget(args) => budget::run(args, cx).await,
         Command::Create(args) => create::run(args, cx).await,
         Command::New(args) => new::run(args, cx).await,
         Command::Template(command) => template::run(command, cx).await,

@@ -17,7 +17,7 @@ use super::Context;
 use super::database::Database;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::format;
+use crate::output::{budget, format};
 use crate::wire::modified::ModifiedPlan;
 
 #[derive(Subcommand)]
@@ -141,6 +141,10 @@ pub(super) async fn outlook(database: &Database, plan: PlanId) -> Result<String>
             }
             NextStep::AwaitingReview { .. } => {
                 format!("the plan needs a decision: onward review show {id}")
+            }
+            NextStep::BudgetExhausted { exhausted, .. } => {
+                let exhausted = budget::exhausted_text(&exhausted);
+                format!("the budget is exhausted ({exhausted}); raise it: onward plan budget {id}")
             }
             NextStep::NoPendingSteps {
                 in_progress: 0,

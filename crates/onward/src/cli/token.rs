@@ -5,6 +5,7 @@ mod list;
 mod revoke;
 
 use clap::Subcommand;
+pub(super) use create::parse_duration;
 
 use super::Context;
 use crate::failure::Result;

@@ -183,7 +183,7 @@ tables! {
         webhook: Option<String> = key(Webhook, Unset("none"), User, "receives the notifications").example("https://…");
         secret: Option<String> = key(Secret(32), Unset("none"), User, "signs the notifications").example("…");
         #[serde(deserialize_with = "list_from_str")]
-        kinds: Vec<finding::Kind> = key(List(&FINDING), Fixed("stall review failure no_agent"), Project, "kinds of notifications to send");
+        kinds: Vec<finding::Kind> = key(List(&FINDING), Fixed("stall review failure no_agent budget"), Project, "kinds of notifications to send");
     }
     Serve("serve.", "`onward serve`; see docs/serve.md", None) {
         bind: SocketAddr = key(Bind, Fixed("127.0.0.1:7171"), User, "address to listen on; port 0 selects a free port");

@@ -12,6 +12,7 @@ use onward_core::event::{
 use onward_core::step::{ReviewScope, SkipCause};
 use onward_core::{Event, StepId, Timestamp};
 
+use super::budget::{exhausted_text, limits_text};
 use super::format::{self, count, duration, short_id};
 
 /// Author of the changes that Onward makes.
@@ -133,6 +134,11 @@ impl Trail {
                 Some(error) => format!("skill {skill} failed: {error}"),
                 None => format!("finished skill {skill}"),
             },
+            Event::BudgetExhausted { exhausted } => {
+                format!("the budget is exhausted: {}", exhausted_text(exhausted))
+            }
+            // The exhausted budget is a sentence already.
+            Event::PlanStalled { stalls } if stalls.is_empty() => return None,
             Event::PlanStalled { stalls } => {
                 let orders = stalls.iter().map(|stall| self.number(stall.step)).collect();
                 let longest = stalls.iter().map(|stall| at.since(stall.since)).max();
@@ -147,6 +153,7 @@ impl Trail {
                 ResumedBy::Progress => "plan continues: progress reported",
                 ResumedBy::User => "snoozed the plan",
                 ResumedBy::Review => "plan continues: a review was decided",
+                ResumedBy::Budget => "plan continues: the budget was raised",
             }
             .to_owned(),
             Event::PlanCompleted => "the plan is done: all steps ended".to_owned(),
@@ -241,6 +248,11 @@ impl Trail {
                 let priority = routing.priority;
                 format!("changed the plan: project {project}, labels {labels}, priority {priority}")
             }
+            Change::BudgetSet { budget: None, .. } => "removed the budget".to_owned(),
+            Change::BudgetSet {
+                budget: Some(limits),
+                ..
+            } => format!("set the budget: {}", limits_text(limits)),
             Change::StepUpdated { step } => format!("changed {}", self.order(step.id)),
             // The failure of the step is the next event, with its reason.
             Change::StepFailed { .. } => return None,

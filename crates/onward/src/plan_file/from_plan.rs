@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use onward_core::branch::{Action, Branch};
+use onward_core::budget::{Budget, Limit};
 use onward_core::event::ReviewAction;
 use onward_core::policy::{DEFAULT_MAX_ATTEMPTS, OnStall};
 use onward_core::routing::DEFAULT_PRIORITY;
@@ -80,6 +81,7 @@ pub(crate) fn arguments(full: &FullPlan) -> Map<String, Value> {
     );
     set("labels", some_labels(&routing.labels));
     set("priority", some_priority(routing.priority));
+    set("budget", head.budget.map(|budget| limits(&budget.limits)));
     let branches: Vec<Value> = kept
         .iter()
         .filter_map(|branch| branch_fields(branch, &orders))
@@ -94,6 +96,12 @@ pub(crate) fn arguments(full: &FullPlan) -> Map<String, Value> {
         .collect();
     set("steps", Some(steps.into()));
     fields
+}
+
+fn limits(budget: &Budget) -> Value {
+    let set = Limit::ALL.iter();
+    let set = set.filter_map(|limit| Some((limit.to_string(), budget.max(*limit)?.into())));
+    Value::Object(set.collect())
 }
 
 fn some_labels(labels: &[String]) -> Option<Value> {

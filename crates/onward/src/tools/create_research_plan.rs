@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::budget::Budget;
 use super::params::{self, Branch, MAX_KEY, MAX_THRESHOLD_MS, MIN_THRESHOLD_MS, NewIds, Step};
 use super::{Hints, LazySchema, Spec, ToolContext, ToolError, input, schema};
 use crate::wire::created::CreatedPlan;
@@ -70,6 +71,8 @@ pub(super) struct Input {
     /// Highest first; default 5
     #[schemars(range(max = MAX_PRIORITY))]
     priority: Option<u8>,
+    /// `maxSteps`, `maxAttempts`, `maxDurationMs`, `maxTokens`; a person raises it
+    budget: Option<Budget>,
 }
 
 /// mark (default): mark the plan as stalled and notify; requeue: new attempt; fail: fail the step;
@@ -122,6 +125,7 @@ impl Spec for CreateResearchPlan {
         "/properties/projectKey",
         "/properties/labels",
         "/properties/priority",
+        "/properties/budget",
         "/properties/steps/items/properties/labels",
         "/properties/steps/items/properties/priority",
     ];
@@ -129,6 +133,7 @@ impl Spec for CreateResearchPlan {
     const UNLISTED: &'static [&'static str] = &[
         TARGET_ID,
         "/properties/branchingConditions/items/properties/actionParams/properties/steps",
+        "/properties/budget/properties",
     ];
 
     async fn run(
@@ -177,6 +182,7 @@ impl Input {
                 labels: self.labels.unwrap_or_default(),
                 priority: self.priority.unwrap_or(DEFAULT_PRIORITY),
             },
+            budget: self.budget.and_then(Budget::limits),
         };
         Ok((command, self.idempotency_key))
     }
@@ -215,6 +221,7 @@ fn fork(engine: &Engine, input: Input) -> Result<ForkPlan, ToolError> {
         ("projectKey", input.project_key.is_some()),
         ("labels", input.labels.is_some()),
         ("priority", input.priority.is_some()),
+        ("budget", input.budget.is_some()),
     ];
     let taken = taken.iter().filter(|(_, is_present)| *is_present);
     let mut issues: Vec<Issue> = taken

@@ -203,6 +203,13 @@ fn refusal_details(refusal: &Refusal) -> Map<String, Value> {
             actual: asked,
             ..
         } => json!({ "limit": limit, "asked": asked }),
+        Refusal::BudgetExhausted(exhausted) => json!({
+            "exhausted": {
+                "limit": exhausted.limit.as_str(),
+                "max": exhausted.max,
+                "used": exhausted.used,
+            }
+        }),
         Refusal::StepNotRedoable(NotRedoable::NotEnded(status)) => {
             json!({ "stepStatus": status.as_str() })
         }
@@ -215,6 +222,7 @@ fn refusal_details(refusal: &Refusal) -> Map<String, Value> {
         | Refusal::StepNotRemovable(_)
         | Refusal::ClaimNotIssued
         | Refusal::FeedbackRequired
+        | Refusal::BudgetRaised
         | Refusal::Forbidden(_) => return Map::new(),
     };
     if let Value::Object(details) = details {

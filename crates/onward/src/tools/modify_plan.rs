@@ -12,13 +12,15 @@ use onward_core::refusal::Issue;
 use onward_core::routing::{MAX_LABEL, MAX_LABELS, MAX_PRIORITY, MAX_PROJECT_KEY};
 use onward_core::step::ReviewBy as CoreReviewBy;
 use onward_core::{Refusal, StepId, StepType};
-use onward_engine::{Caller, Engine};
+use onward_engine::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::budget::Budget;
 use super::params::{self, Branch, Dependency, MAX_THRESHOLD_MS, ReviewBy, Step, StepKind};
 use super::{Hints, LazySchema, Spec, ToolContext, ToolError, input, schema};
+use crate::hint::Interface;
 use crate::wire::modified::ModifiedPlan;
 
 pub(super) struct ModifyPlan;
@@ -70,6 +72,8 @@ pub(super) struct Input {
     /// New project; empty: none
     #[schemars(length(max = MAX_PROJECT_KEY))]
     project_key: Option<String>,
+    /// New limits; empty: none
+    budget: Option<Budget>,
     /// fail_step, redo_step: why
     #[schemars(length(max = MAX_REMARK))]
     reason: Option<String>,
@@ -90,7 +94,7 @@ pub(super) struct Input {
 
 /// add_steps: insert `steps`; remove_step: remove a pending step; reorder_steps: sort by `stepIds`;
 /// update_step_instructions: set `instructions`; if pending, also fields of `steps`;
-/// set_dependencies: set `dependsOn` if pending; update_plan: set `projectKey`, `labels`, `priority`;
+/// set_dependencies: set `dependsOn` if pending; update_plan: set `projectKey`, `labels`, `priority`; set_budget: set `budget`;
 /// fail_step: fail a step, not the plan;
 /// requeue_step: new attempt; add_branch: add `branch`; redo_step: repeat an ended step
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -102,6 +106,7 @@ enum Action {
     UpdateStepInstructions,
     SetDependencies,
     UpdatePlan,
+    SetBudget,
     FailStep,
     RequeueStep,
     AddBranch,
@@ -134,6 +139,7 @@ impl Action {
             Action::UpdateStepInstructions => "update_step_instructions",
             Action::SetDependencies => "set_dependencies",
             Action::UpdatePlan => "update_plan",
+            Action::SetBudget => "set_budget",
             Action::FailStep => "fail_step",
             Action::RequeueStep => "requeue_step",
             Action::AddBranch => "add_branch",
@@ -150,6 +156,7 @@ impl Action {
             Action::UpdateStepInstructions => (&["stepId"], &UPDATED),
             Action::SetDependencies => (&["stepId", "dependsOn"], &[]),
             Action::UpdatePlan => (&[], &ROUTED),
+            Action::SetBudget => (&["budget"], &[]),
             Action::AddBranch => (&["branch"], &[]),
             Action::RedoStep => (&["stepId", "reason"], &["cascade"]),
         }
@@ -187,6 +194,7 @@ impl Spec for ModifyPlan {
         "/properties/labels",
         "/properties/priority",
         "/properties/projectKey",
+        "/properties/budget",
         "/properties/steps/items/properties/title",
         "/properties/steps/items/properties/stallThresholdMs",
         "/properties/steps/items/properties/maxAttempts",
@@ -219,7 +227,7 @@ impl Spec for ModifyPlan {
             rationale,
             token,
             session,
-            ..Command::new(modification(input, &context.engine)?)
+            ..Command::new(modification(input, context)?)
         };
         let modified = context.engine.modify_plan(caller, plan, command);
         Ok(ModifiedPlan::new(action.as_str(), &modified.await?))
@@ -245,6 +253,7 @@ fn check_fields(input: &Input) -> Result<(), ToolError> {
         ("labels", input.labels.is_some()),
         ("priority", input.priority.is_some()),
         ("projectKey", input.project_key.is_some()),
+        ("budget", input.budget.is_some()),
         ("branch", input.branch.is_some()),
         ("cascade", input.cascade.is_some()),
     ];
@@ -275,6 +284,7 @@ fn check_fields(input: &Input) -> Result<(), ToolError> {
         | Action::RemoveStep
         | Action::ReorderSteps
         | Action::SetDependencies
+        | Action::SetBudget
         | Action::FailStep
         | Action::RequeueStep
         | Action::AddBranch
@@ -388,7 +398,8 @@ pub(crate) fn of_step(step: StepId, mut update: StepUpdate) -> Modification {
 
 static FIELDS: LazySchema = LazySchema::new(schema::own_schema::<Input>);
 
-fn modification(input: Input, engine: &Engine) -> Result<Modification, ToolError> {
+fn modification(input: Input, context: &ToolContext) -> Result<Modification, ToolError> {
+    let engine = &context.engine;
     let step = || params::step_id(input.step_id.as_deref().unwrap_or_default());
     Ok(match input.action {
         Action::AddSteps => Modification::AddSteps {
@@ -412,6 +423,10 @@ fn modification(input: Input, engine: &Engine) -> Result<Modification, ToolError
         }
         Action::UpdatePlan => Modification::UpdatePlan {
             update: input.plan_update(),
+        },
+        Action::SetBudget => Modification::SetBudget {
+            budget: input.budget.and_then(Budget::limits),
+            by_person: !matches!(context.interface, Interface::Mcp(_)),
         },
         Action::FailStep => Modification::FailStep {
             step: step()?,

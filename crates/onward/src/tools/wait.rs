@@ -213,7 +213,7 @@ impl Unavailable {
                     review: Some(review.to_owned()),
                 })
             }
-            "no_pending_steps" => Some(Self { review: None }),
+            "no_pending_steps" | "budget_exhausted" => Some(Self { review: None }),
             _ => None,
         }
     }

@@ -91,6 +91,7 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/plans/{plan}/fail", post(actions::fail_stuck))
         .route("/plans/{plan}/resume", post(actions::resume))
         .route("/plans/{plan}/edit", post(actions::edit_plan))
+        .route("/plans/{plan}/budget", post(actions::set_budget))
         .route("/plans/{plan}/steps", post(actions::add))
         .route("/plans/{plan}/abandon", post(actions::abandon))
         .route("/plans/{plan}/export.json", get(export::json))

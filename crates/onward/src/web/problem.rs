@@ -215,6 +215,7 @@ fn status(code: Code) -> StatusCode {
         | Code::StepNotRemovable
         | Code::ClaimSuperseded
         | Code::DependenciesOpen
+        | Code::BudgetExhausted
         | Code::Conflict => StatusCode::CONFLICT,
         Code::LimitExceeded => StatusCode::UNPROCESSABLE_ENTITY,
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
@@ -242,6 +243,7 @@ fn title(code: Code) -> &'static str {
         Code::DependenciesOpen => "Dependencies not finished",
         Code::FeedbackRequired => "Feedback required",
         Code::LimitExceeded => "Limit exceeded",
+        Code::BudgetExhausted => "Budget exhausted",
         Code::Unauthorized => "Authentication required",
         Code::Forbidden => "Permission denied",
         Code::RateLimited => "Too many requests",

@@ -5,6 +5,7 @@ use onward_engine::modify::Modified;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::budget::BudgetView;
 use super::excerpt::is_zero;
 use super::plan::RoutingView;
 use super::step::dependencies;
@@ -17,6 +18,8 @@ pub(crate) struct ModifiedPlan {
     status: &'static str,
     #[serde(flatten)]
     routing: RoutingView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<BudgetView>,
     step_count: u32,
     /// The changed steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -60,6 +63,8 @@ impl ModifiedPlan {
             action,
             status: modified.head.status().as_str(),
             routing: RoutingView::new(&modified.head.routing),
+            budget: (modified.head.budget.as_ref())
+                .map(|budget| BudgetView::new(budget, budget.exhausted.as_ref())),
             step_count: modified.head.counts.total(),
             steps: modified.steps.iter().map(step).collect(),
             steps_omitted: modified.omitted,

@@ -2,7 +2,7 @@
 
 use onward_core::branch::Action;
 use onward_core::step::ReviewBy;
-use onward_core::{Json, PlanId, Step};
+use onward_core::{Json, PlanId, Refusal, Step};
 use onward_engine::next_step::{
     AssignedStep, BranchOutline, HeldStep, NextStep as EngineNextStep, StepInProgress, Surroundings,
 };
@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::budget::ExhaustedView;
 use super::review::Review;
 use super::step::InProgress;
 use crate::hint::{self, Interface};
@@ -98,6 +99,16 @@ pub(crate) enum NextStep {
         review: Review,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         held: Vec<Held>,
+    },
+    BudgetExhausted {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        plan_id: Option<String>,
+        exhausted: ExhaustedView,
+        in_progress_count: u32,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        held: Vec<Held>,
+        /// The next action
+        hint: String,
     },
     NoPendingSteps {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,6 +211,17 @@ impl NextStep {
                 review: Review::new(*step, review),
                 held: Held::list(held),
             },
+            EngineNextStep::BudgetExhausted {
+                exhausted,
+                in_progress,
+                held,
+            } => NextStep::BudgetExhausted {
+                plan_id,
+                exhausted: ExhaustedView::new(exhausted),
+                in_progress_count: *in_progress,
+                held: Held::list(held),
+                hint: Refusal::BudgetExhausted(*exhausted).hint().to_owned(),
+            },
             EngineNextStep::NoPendingSteps {
                 in_progress,
                 failed,
@@ -229,7 +251,10 @@ impl NextStep {
             }
             NextStep::NoPendingSteps {
                 hint: Some(hint), ..
-            } => *hint = hint::render(hint, interface, base_url),
+            }
+            | NextStep::BudgetExhausted { hint, .. } => {
+                *hint = hint::render(hint, interface, base_url)
+            }
             NextStep::StepStarted { .. }
             | NextStep::StepReady { .. }
             | NextStep::PlanComplete { .. }
@@ -249,6 +274,7 @@ impl NextStep {
             | NextStep::PlanComplete { plan_id, .. }
             | NextStep::PlanFailed { plan_id, .. }
             | NextStep::AwaitingReview { plan_id, .. }
+            | NextStep::BudgetExhausted { plan_id, .. }
             | NextStep::NoPendingSteps { plan_id, .. } => *plan_id = None,
             NextStep::StepReady { .. } => {}
         }

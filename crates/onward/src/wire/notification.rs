@@ -28,7 +28,7 @@ pub(crate) struct Notification {
     plan: Plan,
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<Step>,
-    /// The summary under review, or why the plan failed.
+    /// The summary under review, why the plan failed, or the exhausted limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     /// The dashboard page, if the server's URL is configured.
@@ -120,6 +120,7 @@ fn page(source: &PlanNotification) -> String {
             let review = review.strip_suffix(DUE).unwrap_or(review);
             format!("/reviews/{review}")
         }
+        (Kind::Budget, _) => format!("/plans/{}?tab=about#budget", source.notification.plan),
         (Kind::Stall | Kind::Review | Kind::Failure | Kind::NoAgent, _) => {
             format!("/plans/{}", source.notification.plan)
         }
@@ -147,6 +148,11 @@ fn sentence(source: &PlanNotification) -> String {
         Kind::NoAgent => {
             let since = format::timestamp(finding.since);
             format!("\u{201c}{name}\u{201d}: no agent has worked on it since {since}")
+        }
+        Kind::Budget => {
+            let limit = finding.note.as_deref().unwrap_or_default();
+            let limit = format::sanitize_line(limit);
+            format!("\u{201c}{name}\u{201d}: the budget is exhausted: {limit}")
         }
         Kind::Failure => {
             let why = finding.note.as_deref().unwrap_or_default();

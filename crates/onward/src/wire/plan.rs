@@ -10,6 +10,7 @@ use onward_engine::{Listed, Owner, StepLine};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::budget::BudgetView;
 use super::created::ForkSource;
 use super::excerpt::{self, MAX_IDS, is_false, is_zero};
 use super::step::{CurrentStep, MORE, StalledStepView, Step};
@@ -55,6 +56,8 @@ struct Plan {
     origin: Option<&'static str>,
     #[serde(flatten)]
     routing: RoutingView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<BudgetView>,
 }
 
 /// The project, the labels and the priority of a plan.
@@ -128,6 +131,8 @@ impl Plan {
             completed_at: sheet.head.ended_at().map(super::at),
             origin: origin(&sheet.brief),
             routing: RoutingView::new(&sheet.head.routing),
+            budget: (sheet.head.budget.as_ref())
+                .map(|budget| BudgetView::new(budget, listed.exhausted.as_ref())),
         }
     }
 }
@@ -246,6 +251,8 @@ pub(crate) struct PlanStatusView {
     forks: Vec<String>,
     #[serde(flatten)]
     routing: RoutingView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<BudgetView>,
     #[serde(skip_serializing_if = "is_false")]
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -328,6 +335,8 @@ pub(crate) struct PlanDetails {
     forks: Vec<String>,
     #[serde(flatten)]
     routing: RoutingView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<BudgetView>,
     created_at: String,
     updated_at: String,
 }
@@ -379,6 +388,7 @@ impl PlanDetails {
             forked_from: view.forked_from,
             forks: view.forks,
             routing: view.routing,
+            budget: view.budget,
             created_at: super::at(sheet.created_at),
             updated_at: super::at(sheet.updated_at),
         }
@@ -419,7 +429,7 @@ impl PlanStatusView {
             name: super::line(&brief.name),
             status: head.status().as_str(),
             derived_status: status.derived.as_str(),
-            stalled: !status.stalled.is_empty(),
+            stalled: !status.stalled.is_empty() || status.stopped_by_budget,
             attention: Some(status.attention.word.as_str()),
             since: Some(super::at(status.attention.since)),
             owner: Some(OwnerView::new(&status.sheet.owner)),
@@ -441,6 +451,8 @@ impl PlanStatusView {
             forked_from: brief.forked_from.as_ref().map(ForkSource::new),
             forks: status.forks.iter().map(PlanId::to_string).collect(),
             routing: RoutingView::new(&status.sheet.head.routing),
+            budget: (head.budget.as_ref())
+                .map(|budget| BudgetView::new(budget, status.exhausted.as_ref())),
             truncated: cut,
             more: cut.then_some(MORE),
         }

@@ -159,7 +159,8 @@ fn only_free_form_data_has_no_properties() {
         "answers",
         // Another tool describes it.
         "branch",
-        // Its description has the properties, in fewer tokens.
+        // The descriptions have the properties, in fewer tokens.
+        "budget",
         "fields",
         "metadata",
         "result",
@@ -172,6 +173,7 @@ fn only_free_form_data_has_no_properties() {
 
 /// Optional fields that the list of core tools omits and the server accepts.
 const OMITTED: &[&str] = &[
+    "create_research_plan budget",
     "create_research_plan fromPlanId",
     "create_research_plan fromStepOrder",
     "create_research_plan labels",

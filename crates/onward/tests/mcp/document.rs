@@ -47,8 +47,13 @@ The MCP tools of `onward mcp` and of `/mcp` in `onward serve`. This page is gene
 - A step has `labels` and a `priority`, too. `update_step_instructions` changes them while the step is pending.
 - `get_next_step` with `labels` assigns only steps all of whose labels are among them. Without `labels`, it assigns any step. The labels of a plan do not matter.
 - The steps of a plan are assigned by priority, highest first, then by order.
-- `get_next_step` with `projectKey` (over HTTP: `POST /api/v1/projects/{projectKey}/next`) instead of `planId` assigns a step of any plan of the project, by priority of the plan, priority of the step, age of the plan (oldest first) and order of the step. A plan that awaits a review is passed over. `waitMs` and `includeStalled` require `planId`.
+- `get_next_step` with `projectKey` (over HTTP: `POST /api/v1/projects/{projectKey}/next`) instead of `planId` assigns a step of any plan of the project, by priority of the plan, priority of the step, age of the plan (oldest first) and order of the step. A plan that awaits a review or has an exhausted budget is passed over. `waitMs` and `includeStalled` require `planId`.
 - `claimNext` assigns no step with a label that the submitted step does not have.
+
+## Budgets
+
+- `budget` limits the steps (`maxSteps`), the attempts of all steps (`maxAttempts`), the time since the first claim (`maxDurationMs`) and the tokens (`maxTokens`) of a plan. When a limit is reached, `get_next_step` and `claimNext` return `budget_exhausted` with `exhausted: { limit, max, used }`. Steps in progress continue, and their results are accepted. [plans.md](plans.md#budget) has the rules.
+- `modify_plan` with `set_budget` replaces the limits; an empty `budget` removes them. An agent may set or lower a budget. Only a person may raise or remove it.
 
 ## Redo and fork
 
@@ -58,7 +63,7 @@ The MCP tools of `onward mcp` and of `/mcp` in `onward serve`. This page is gene
 
 ## Waiting for a step
 
-- `get_next_step` with `waitMs` waits up to 60 s instead of returning `no_pending_steps` or `awaiting_review`. It returns when a step is ready, a review is decided or the plan ends, and after `waitMs` with the current reason. If several callers wait for one step, one of them gets it.
+- `get_next_step` with `waitMs` waits up to 60 s instead of returning `no_pending_steps`, `awaiting_review` or `budget_exhausted`. It returns when a step is ready, a review is decided or the plan ends, and after `waitMs` with the current reason. If several callers wait for one step, one of them gets it.
 - Cancelling the call, or closing the connection, ends the wait without a claim. If the server stops, the call returns the current reason.
 - A waiting caller does not poll: a change of the plan wakes one caller, or all of them if the plan's status changed. On SQLite, the server checks once per second for changes by other processes.
 - Over HTTP, a waiting call counts as a stream (`limits.streams`) and its wait does not count against `limits.request_seconds`. A call beyond the limit of streams returns immediately. One waiting caller needs less than 30 KB.

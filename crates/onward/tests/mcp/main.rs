@@ -13,6 +13,7 @@
 
 mod app;
 mod approval;
+mod budget;
 mod claims;
 mod cost;
 mod descriptions;

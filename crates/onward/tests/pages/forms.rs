@@ -234,6 +234,65 @@ async fn a_plan_gets_a_project_labels_and_a_priority() {
     rejected.assert_contains("data-code=\"invalid_input\"");
 }
 
+#[tokio::test]
+async fn the_budget_of_a_plan_is_raised_where_it_is_exhausted() {
+    let server = program("pages-budget").serve();
+    let mut draft = plan("Boats", &["Offers", "Compare"]);
+    draft["budget"] = json!({ "maxAttempts": 1, "maxDurationMs": 7_200_000 });
+    let created = server.post("/api/v1/plans", draft).await;
+    let id = text(&created.expect_success(), "planId");
+    let step = start(&server, &id).await;
+    let at = format!("/api/v1/steps/{step}/result");
+    let result = json!({ "resultSummary": "Three offers." });
+    server.post(&at, result).await.expect_success();
+    let browser = Browser::new(&server);
+    let form = format!("/plans/{id}?tab=about#budget");
+    for page in ["/".to_owned(), format!("/plans/{id}")] {
+        browser
+            .get(&page)
+            .await
+            .assert_contains(&format!("href=\"{form}\""));
+    }
+    let page = format!("/plans/{id}?tab=about");
+    let shown = browser.get(&page).await;
+    shown.assert_contains("<details id=\"budget\" open>");
+    shown.assert_contains(
+        "name=\"maxDurationMs\" type=\"number\" min=\"1\" max=\"525600\" value=\"120\"",
+    );
+    let to = format!("/plans/{id}/budget");
+    let raised = [
+        ("maxAttempts", "5"),
+        ("maxDurationMs", ""),
+        ("maxTokens", "9000"),
+    ];
+    let redirect = browser.submit(&page, &to, &raised).await;
+    assert_eq!(
+        redirect.location,
+        format!("/plans/{id}?tab=about&done=saved")
+    );
+    let status = server
+        .get(&format!("/api/v1/plans/{id}"))
+        .await
+        .expect_success();
+    assert_eq!(status["status"], "executing");
+    let budget = &status["budget"];
+    assert_eq!(
+        (&budget["maxAttempts"], &budget["maxTokens"]),
+        (&json!(5), &json!(9_000))
+    );
+    assert_eq!(budget.get("maxDurationMs"), None);
+    for invalid in ["0", "many"] {
+        let rejected = browser.submit(&page, &to, &[("maxSteps", invalid)]).await;
+        rejected.assert_contains("data-code=\"invalid_input\"");
+    }
+    browser.submit(&page, &to, &[]).await;
+    let status = server
+        .get(&format!("/api/v1/plans/{id}"))
+        .await
+        .expect_success();
+    assert_eq!(status.get("budget"), None);
+}
+
 async fn plan_in_review(server: &Server) -> (String, String, Value) {
     let created = server
         .post("/api/v1/plans", plan("Boats", &["Offers", "Write"]))

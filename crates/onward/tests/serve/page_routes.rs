@@ -110,6 +110,11 @@ pub(crate) const ROUTES: &[(&str, &str, Route)] = &[
     ),
     (
         "POST",
+        "/plans/{plan}/budget",
+        Page("member", &[("maxSteps", "40")]),
+    ),
+    (
+        "POST",
         "/plans/{plan}/steps/{step}/move",
         Page("member", &[("position", "2")]),
     ),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::apply::Plan;
 use crate::branch::Branch;
+use crate::budget::Used;
 use crate::decide::resolve::{ExistingSteps, IdFacts, OrderFacts, ReferencedStep};
 use crate::id::{BranchId, StepId};
 use crate::plan::PlanHead;
@@ -29,6 +30,8 @@ pub struct Needs {
     pub list: bool,
     /// [`Facts::outline`] and [`Facts::branches`].
     pub outline: bool,
+    /// [`Facts::used`].
+    pub used: bool,
 }
 
 /// A step without its work and its result.
@@ -80,6 +83,8 @@ pub struct Facts {
     pub outline: Vec<StepOutline>,
     /// All branches.
     pub branches: Vec<Branch>,
+    /// What a budget counts.
+    pub used: Used,
 }
 
 impl Facts {
@@ -97,6 +102,7 @@ impl Facts {
             list: Vec::new(),
             outline: Vec::new(),
             branches: Vec::new(),
+            used: Used::default(),
         }
     }
 
@@ -125,6 +131,9 @@ impl Facts {
         if needs.outline {
             facts.outline = plan.steps().iter().map(StepOutline::new).collect();
             facts.branches = plan.branches().cloned().collect();
+        }
+        if needs.used {
+            facts.used = plan.used();
         }
         facts
     }

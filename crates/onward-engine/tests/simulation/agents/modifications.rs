@@ -6,7 +6,7 @@ use onward_core::command::{ActionSpec, Modification, PlanUpdate, StepRef, StepUp
 use onward_core::{StepId, StepStatus, StepType};
 
 use super::Agents;
-use super::plans::{branch, specs};
+use super::plans::{branch, budget, specs};
 use crate::model::{Plan, Step};
 
 impl Agents {
@@ -116,6 +116,10 @@ impl Agents {
                 let step = rng.pick(&in_progress).copied().unwrap_or(step);
                 Modification::RequeueStep { step }
             }
+            84..90 => Modification::SetBudget {
+                budget: rng.percent(60).then(|| budget(rng)),
+                by_person: rng.percent(50),
+            },
             _ => {
                 let mut branch = branch(rng, total);
                 if let ActionSpec::SkipTo(target) = &mut branch.action

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::StepType;
+use onward_core::budget::Budget;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, Modification, StepRef, StepSpec};
 use onward_core::id::{BranchId, PlanId, ReviewId, StepId};
 use onward_core::policy::OnStall;
@@ -72,10 +73,21 @@ fn plan(rng: &mut Rng) -> CreatePlan {
     plan.routing.project_key = rng.percent(30).then(|| "site".to_owned());
     plan.output_formatting_notes = rng.percent(20).then(|| "in two columns".to_owned());
     plan.approval = approval(plan.plan);
+    plan.budget = rng.percent(20).then(|| budget(rng));
     if rng.percent(2) {
         plan.steps.clear();
     }
     plan
+}
+
+/// A budget that the agents may exhaust.
+pub(super) fn budget(rng: &mut Rng) -> Budget {
+    Budget {
+        max_steps: rng.percent(50).then(|| rng.between(1, 12)),
+        max_attempts: rng.percent(50).then(|| rng.between(1, 15)),
+        max_duration_ms: rng.percent(40).then(|| rng.between(1, 3_600_000)),
+        max_tokens: Some(1_000_000),
+    }
 }
 
 /// One plan in eight requires approval.

@@ -76,6 +76,7 @@ fn build_plan(command: &CreatePlan, ctx: &Context<'_>) -> Result<Plan, Code> {
     plan.threshold = threshold;
     plan.on_stall = command.on_stall;
     plan.routing.clone_from(&command.routing);
+    plan.budget = command.budget;
     plan.last_session = command.session.clone();
     plan.record("plan_modified", Some("created"), None, ctx);
     if let Some(review) = command.approval {

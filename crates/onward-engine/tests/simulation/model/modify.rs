@@ -17,9 +17,15 @@ impl Plan {
         resume: bool,
         ctx: &Context<'_>,
     ) -> Result<(), Code> {
+        if let Modification::SetBudget { budget, by_person } = modification {
+            self.set_budget(*budget, *by_person, ctx)?;
+            self.complete_if_done(ctx);
+            return Ok(());
+        }
         match self.status {
             PlanStatus::Planning | PlanStatus::Executing => {}
             PlanStatus::Stalled if resume => self.resume("person", ctx),
+            _ if self.is_stopped_by_budget(ctx.now) => return Err(Code::BudgetExhausted),
             _ => return Err(Code::PlanNotModifiable),
         }
         let record = |plan: &mut Plan, action, step| {
@@ -101,6 +107,7 @@ impl Plan {
                 self.routing.priority = update.priority.unwrap_or(self.routing.priority);
                 record(self, "update_plan", None);
             }
+            Modification::SetBudget { .. } => {}
             Modification::FailStep { step, reason } => {
                 let index = find(self, step)?;
                 match self.steps[index].status {

@@ -35,6 +35,14 @@ impl Plan {
                     }
                     self.resume("next_step", ctx);
                 }
+                if self.exhausted(ctx.now).is_some() {
+                    if let Some(index) = self.deliver_feedback(include_stalled, ctx) {
+                        return NextStep::Started(Box::new(self.assigned_step(index)));
+                    }
+                    let is_denied = self.count(StepStatus::Pending) > 0;
+                    self.check_budget(is_denied, ctx);
+                    return self.no_step_response(ctx.now);
+                }
                 if let Some(index) = self.choose_step(include_stalled, labels, ctx) {
                     return NextStep::Started(Box::new(self.assigned_step(index)));
                 }
@@ -50,8 +58,11 @@ impl Plan {
         labels: Option<&[String]>,
         ctx: &Context<'_>,
     ) -> bool {
+        let is_exhausted = self.exhausted(ctx.now).is_some();
         let mut steps = self.steps.iter().enumerate();
         steps.any(|(index, step)| match step.status {
+            StepStatus::InProgress if is_exhausted => step.has_feedback_for(ctx.session),
+            _ if is_exhausted => false,
             StepStatus::Pending => !self.is_blocked(step) && can_claim(labels, step),
             StepStatus::InProgress => {
                 step.has_feedback_for(ctx.session)
@@ -61,6 +72,24 @@ impl Plan {
         })
     }
 
+    /// Returns a step with undelivered feedback to its agent, unless the step is taken over.
+    fn deliver_feedback(&mut self, include_stalled: bool, ctx: &Context<'_>) -> Option<usize> {
+        let feedback_pending = |step: &Step| {
+            step.status == StepStatus::InProgress && step.has_feedback_for(ctx.session)
+        };
+        let index = self.steps.iter().position(feedback_pending)?;
+        if include_stalled && self.is_stalled(index, ctx.now) {
+            return None;
+        }
+        self.deliver(index, ctx);
+        // The response to a submission that claims its step does not contain the token.
+        let claim = self.steps[index].current_claim_mut();
+        if claim.token.is_none() {
+            claim.token = ctx.actual.and_then(Response::token).cloned();
+        }
+        Some(index)
+    }
+
     /// Assigns a step and returns its index.
     fn choose_step(
         &mut self,
@@ -68,21 +97,10 @@ impl Plan {
         labels: Option<&[String]>,
         ctx: &Context<'_>,
     ) -> Option<usize> {
-        let feedback_pending = |step: &Step| {
-            step.status == StepStatus::InProgress && step.has_feedback_for(ctx.session)
-        };
-        let stalled = |plan: &Plan, index| include_stalled && plan.is_stalled(index, ctx.now);
-        if let Some(index) = self.steps.iter().position(feedback_pending)
-            && !stalled(self, index)
-        {
-            self.deliver(index, ctx);
-            // The response to a submission that claims its step does not contain the token.
-            let claim = self.steps[index].current_claim_mut();
-            if claim.token.is_none() {
-                claim.token = ctx.actual.and_then(Response::token).cloned();
-            }
+        if let Some(index) = self.deliver_feedback(include_stalled, ctx) {
             return Some(index);
         }
+        let stalled = |plan: &Plan, index| include_stalled && plan.is_stalled(index, ctx.now);
         for index in 0..self.steps.len() {
             if stalled(self, index) {
                 self.requeue(index, "taken_over", ctx);
@@ -191,6 +209,13 @@ impl Plan {
         let waits = !self.has_ended()
             && self.count(StepStatus::AwaitingInput) > 0
             && self.count(StepStatus::InProgress) == 0;
+        if let Some(exhausted) = self.denied_by_budget(now) {
+            return NextStep::BudgetExhausted {
+                exhausted,
+                in_progress: self.count(StepStatus::InProgress),
+                held: Vec::new(),
+            };
+        }
         match self.status {
             PlanStatus::Completed => NextStep::Complete(FormattingNotes {
                 // The agents run no skills.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use onward_core::branch::Action;
+use onward_core::budget::{Budget, Exhausted};
 use onward_core::id::{ArtifactId, BranchId, SessionId};
 use onward_core::plan::{Brief, PendingReview, PlanFailure, PlanState};
 use onward_core::policy::OnStall;
@@ -33,6 +34,9 @@ pub(crate) struct Plan {
     pub(crate) on_stall: OnStall,
     pub(crate) last_session: Option<SessionId>,
     pub(crate) routing: Routing,
+    pub(crate) budget: Option<Budget>,
+    /// The recorded exhaustion.
+    pub(crate) exhausted: Option<Exhausted>,
     pub(crate) resumed: BTreeSet<String>,
     pub(crate) audit_trail: Vec<AuditEntry>,
     /// Rejected results that are stored as artifacts.
@@ -94,6 +98,8 @@ impl Plan {
             on_stall: OnStall::Mark,
             last_session: None,
             routing: Routing::default(),
+            budget: None,
+            exhausted: None,
             resumed: BTreeSet::new(),
             audit_trail: Vec::new(),
             late_results: Vec::new(),
@@ -274,9 +280,13 @@ impl Plan {
             self.ended_at = Some(ctx.now);
             self.record("plan_completed", None, None, ctx);
         }
+        self.check_budget(false, ctx);
     }
 
     pub(crate) fn resume_manually(&mut self, ctx: &Context<'_>) -> Result<Response, Code> {
+        if self.is_stopped_by_budget(ctx.now) {
+            return Err(Code::BudgetExhausted);
+        }
         match self.status {
             PlanStatus::Stalled => self.resume("person", ctx),
             PlanStatus::Completed | PlanStatus::Failed => return Err(Code::PlanIsTerminal),
@@ -353,6 +363,7 @@ impl Plan {
             on_stall: self.on_stall,
             last_session: self.last_session.clone(),
             routing: self.routing.clone(),
+            budget: self.budget_state(),
         }
     }
 

@@ -178,6 +178,7 @@ impl Plan {
         let id = step.id();
         self.record("user_reviewed", Some("review_requested"), Some(id), ctx);
         self.set_last_session(ctx);
+        self.check_budget(false, ctx);
     }
 
     fn review_response(&self, index: usize) -> SubmitResponse {
@@ -281,7 +282,10 @@ impl Plan {
             let is_open = step.status == StepStatus::Pending && !self.is_blocked(step);
             is_open && can_claim(labels, step)
         };
-        let assigns = self.status == PlanStatus::Executing && self.steps.iter().any(is_ready);
+        let is_exhausted = self.exhausted(ctx.now).is_some();
+        let assigns = self.status == PlanStatus::Executing
+            && !is_exhausted
+            && self.steps.iter().any(is_ready);
         let next = (!assigns).then(|| self.no_step_response(ctx.now));
         let index = self.index_of(id).expect("completed step exists");
         self.steps[index].response = Some(response);

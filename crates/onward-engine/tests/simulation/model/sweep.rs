@@ -196,10 +196,7 @@ impl Plan {
     fn act_on_stalls(&mut self, watcher: &WatcherState, ctx: &Context<'_>) {
         let mut overdue = self.deadlines(watcher);
         overdue.retain(|(_, deadline)| ctx.now > *deadline);
-        if overdue.is_empty() {
-            return;
-        }
-        if self.on_stall == OnStall::Mark {
+        if !overdue.is_empty() && self.on_stall == OnStall::Mark {
             self.status = PlanStatus::Stalled;
             self.marked_at = Some(ctx.now);
             self.record("plan_stalled", None, None, ctx);

@@ -197,6 +197,7 @@ impl Plan {
             }
         }
         self.set_last_session(ctx);
+        self.check_budget(false, ctx);
         Ok(OpenedReview {
             review,
             step: id,

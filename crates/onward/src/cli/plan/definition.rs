@@ -20,8 +20,8 @@ use crate::config::location;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::hint::{self, Interface};
-use crate::output::format;
 use crate::output::table::{Cell, Table};
+use crate::output::{budget, format};
 use crate::plan_file::{FileIssue, InvalidFile, MAX_BYTES, PlanFile};
 use crate::wire::created::CreatedPlan;
 
@@ -223,6 +223,9 @@ fn describe(plan: &CreatePlan, cx: &Context) -> String {
     }
     if plan.routing.priority != DEFAULT_PRIORITY {
         facts.push(format!("priority {}", plan.routing.priority));
+    }
+    if let Some(limits) = &plan.budget {
+        facts.push(format!("budget {}", budget::limits_text(limits)));
     }
     let _ = writeln!(text, "  {}\n", facts.join(", "));
     text.push_str(&steps(&plan.steps, 1).render(cx.output, "  "));

@@ -13,7 +13,7 @@ use crate::cli::database::Database;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::hint::Interface;
-use crate::output::format;
+use crate::output::{budget, format};
 use crate::wire::next::NextStep;
 
 /// Show the next step of a plan without claiming it
@@ -114,6 +114,10 @@ fn describe(next: &NextResult) -> String {
         NextResult::AwaitingReview { step, review, .. } => format!(
             "no next step: step {step} is awaiting review\n{}",
             format::indented(&review.summary, "  ")
+        ),
+        NextResult::BudgetExhausted { exhausted, .. } => format!(
+            "no next step: the budget is exhausted: {}\n",
+            budget::exhausted_text(exhausted)
         ),
         NextResult::NoPendingSteps {
             in_progress,

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::status::{StepMark, word_mark};
 use crate::output::table::{Cell, Table};
-use crate::output::{format, heading};
+use crate::output::{budget, format, heading};
 use crate::plan_file;
 use crate::wire::plan::PlanDetails;
 
@@ -157,6 +157,9 @@ fn head(status: &Status, cx: &Context, now: Timestamp) -> String {
         let forks: Vec<String> = status.forks.iter().map(format::short_id).collect();
         line(&format!("forks: {}", forks.join(", ")));
     }
+    if let Some(budget) = &sheet.head.budget {
+        line(&format!("budget: {}", budget::use_text(budget, now)));
+    }
     for wrapped in format::wrapped(&verdict(status, cx, now), output.text_width() - 2) {
         let _ = writeln!(text, "  {}", output.paint(Some(tone), &wrapped));
     }
@@ -169,7 +172,13 @@ fn verdict(status: &Status, cx: &Context, now: Timestamp) -> String {
     let age = format::age(now.since(since));
     let since = cx.output.zone().time(since, now);
     match status.attention.word {
-        Word::Stuck => stuck(&status.stalled, &since, &age),
+        Word::Stuck => match status.exhausted.filter(|_| status.stopped_by_budget) {
+            Some(exhausted) if status.stalled.is_empty() => {
+                let exhausted = budget::exhausted_text(&exhausted);
+                format!("the budget is exhausted since {since} ({age}): {exhausted}")
+            }
+            Some(_) | None => stuck(&status.stalled, &since, &age),
+        },
         Word::NeedsYou => format!("a review has been pending since {since} ({age})"),
         Word::NoAgent => format!("no agent since {since} ({age})"),
         Word::Blocked => {
@@ -282,6 +291,9 @@ fn detail(line: &StepLine, label: &str) -> String {
 fn commands(status: &Status, id: &str) -> Vec<(&'static str, String)> {
     let proceed = ("continue", resume_command(id));
     match status.attention.word {
+        Word::Stuck if status.stopped_by_budget && status.stalled.is_empty() => {
+            vec![("raise", format!("onward plan budget {id}"))]
+        }
         Word::Stuck => {
             let name = match status.stalled.len() {
                 1 => "release",

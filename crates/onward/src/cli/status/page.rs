@@ -153,6 +153,9 @@ async fn section(
     }
     let id = database.short_plan(first.sheet.head.id).await?;
     let action = match word {
+        Word::Stuck if first.is_stopped_by_budget() => {
+            Some(format!("raise: onward plan budget {id}"))
+        }
         Word::Stuck => match overview.stuck_steps(first.sheet.head.id, database.now)[..] {
             [step] => Some(format!("release: onward step release {id}/{}", step.order)),
             _ => Some(format!("release: onward step release {id}")),
@@ -180,6 +183,7 @@ fn row(overview: &Overview, database: &Database, listed: &Listed, id: &str) -> R
     let steps = overview.in_progress.get(&head.id);
     let (mut id, mut detail) = (id.to_owned(), String::new());
     match listed.attention.word {
+        Word::Stuck if listed.is_stopped_by_budget() => detail = "budget".to_owned(),
         Word::Stuck => {
             let stuck = overview.stuck_steps(head.id, now);
             if let Some(first) = stuck.first() {

@@ -86,7 +86,7 @@ pub(super) async fn run(args: &Create, cx: &Context) -> Result {
 }
 
 /// Parses a number and a unit.
-fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
+pub(in crate::cli) fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
     let invalid =
         || "expected a number and a unit (`m`, `h`, `d`, `w`), for example `30d`".to_owned();
     let unit = text.chars().next_back().ok_or_else(invalid)?;

@@ -28,6 +28,7 @@ fn listed(number: u128, name: &str, state: PlanState, stalled: bool) -> Listed {
         ..Counts::default()
     };
     Listed {
+        exhausted: None,
         sheet: Sheet {
             head: PlanHead {
                 id: PlanId::from_u128(number << 96),
@@ -38,6 +39,7 @@ fn listed(number: u128, name: &str, state: PlanState, stalled: bool) -> Listed {
                 on_stall: OnStall::Mark,
                 last_session: None,
                 routing: onward_core::routing::Routing::default(),
+                budget: None,
             },
             brief: Brief {
                 name: name.to_owned(),

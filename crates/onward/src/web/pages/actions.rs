@@ -3,6 +3,7 @@
 //! Each redirects back to the page with the form.
 
 use axum::extract::Path;
+use onward_core::budget::{Budget, Limit};
 use onward_core::command::{ForkPlan, Modification, ModifyPlan, StepSpec, StepUpdate};
 use onward_core::{Code, PlanId, StepId, StepType};
 use onward_engine::Error;
@@ -109,6 +110,32 @@ pub(super) async fn edit_plan(Path(id): Path<String>, post: FormPost) -> PageRes
     }
     let update = modify_plan::plan_update(values).map_err(Error::from)?;
     let change = by_user(Modification::UpdatePlan { update });
+    let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
+    run_to_completion(async move { engine.modify_plan(&caller, plan, change).await }).await?;
+    Ok(redirect(&format!("/plans/{plan}?tab=about&done=saved")))
+}
+
+/// Sets the limits of the budget. Empty fields set none; without any, the plan has no budget.
+pub(super) async fn set_budget(Path(id): Path<String>, post: FormPost) -> PageResult {
+    let FormPost { visit, fields } = post;
+    let plan = find_plan(&visit, &id).await?;
+    let mut limits = Budget::default();
+    for limit in Limit::ALL {
+        let text = fields.get(limit.as_str()).unwrap_or_default().trim();
+        if text.is_empty() {
+            continue;
+        }
+        let max: u64 = text.parse().map_err(|_| {
+            let message = format!("invalid `budget.{limit}`: `{text}` is not a number");
+            invalid_input(message, "go back and enter a number from 1, or nothing")
+        })?;
+        let unit = if limit == Limit::Duration { 60_000 } else { 1 };
+        limits.set(limit, Some(max.saturating_mul(unit)));
+    }
+    let change = ModifyPlan::new(Modification::SetBudget {
+        budget: (limits != Budget::default()).then_some(limits),
+        by_person: true,
+    });
     let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
     run_to_completion(async move { engine.modify_plan(&caller, plan, change).await }).await?;
     Ok(redirect(&format!("/plans/{plan}?tab=about&done=saved")))

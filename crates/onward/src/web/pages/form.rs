@@ -29,7 +29,7 @@ const fn form(path: &'static str, permission: Permission, body: usize) -> Form {
 }
 
 /// All forms except the sign-in form, by the path of their route.
-static FORMS: [Form; 23] = [
+static FORMS: [Form; 24] = [
     form("/logout", Read, SMALL),
     form("/plans/sample", CreatePlan, SMALL),
     form("/plans/new", CreatePlan, DOCUMENT),
@@ -39,6 +39,7 @@ static FORMS: [Form; 23] = [
     form("/plans/{plan}/fail", Intervene, REMARK),
     form("/plans/{plan}/resume", Intervene, SMALL),
     form("/plans/{plan}/edit", Work, SMALL),
+    form("/plans/{plan}/budget", Intervene, SMALL),
     form("/plans/{plan}/steps", Work, INSTRUCTIONS),
     form("/plans/{plan}/abandon", AbandonPlan, REMARK),
     form("/plans/{plan}/steps/{step}/requeue", Work, SMALL),

@@ -22,8 +22,8 @@ use super::tag::Tag;
 use super::timeline::Percent;
 use super::who::Who;
 use super::{PageError, PageResult, Visit};
-use crate::output::format;
 use crate::output::status::word_mark;
+use crate::output::{budget, format};
 
 /// Maximum number of rows of each kind in the list of items that need a person.
 const MAX_ROWS: usize = 25;
@@ -377,6 +377,12 @@ impl Queue<'_> {
     }
 
     fn stuck(&self, plan: &OpenPlan, since: Timestamp) -> Row {
+        if let Some(exhausted) = plan.head.stopped_by_budget(self.now) {
+            let detail = format!("budget: {}", budget::exhausted_text(&exhausted));
+            let link = format!("/plans/{}?tab=about#budget", plan.head.id);
+            let action = Action::Link(link, "Raise budget…");
+            return self.row(plan_tag(Word::Stuck), plan, since, detail, action);
+        }
         let lines = self.steps.get(&plan.head.id).map_or(&[][..], Vec::as_slice);
         let stuck = lines.iter().filter(|line| {
             line.status == StepStatus::InProgress && line.stalls_at.is_some_and(|at| at < self.now)
@@ -415,10 +421,8 @@ impl Queue<'_> {
                 }
             },
         );
-        let link = match open {
-            Some(open) => format!("/reviews/{}", open.id),
-            None => "/inbox".to_owned(),
-        };
+        let link = open.map(|open| format!("/reviews/{}", open.id));
+        let link = link.unwrap_or("/inbox".to_owned());
         let mut tag = plan_tag(Word::NeedsYou);
         tag.label = "review";
         self.row(tag, plan, since, detail, Action::Link(link, "Decide"))

@@ -13,6 +13,7 @@ mod verdict;
 
 use askama::Template;
 use axum::extract::Path;
+use onward_core::budget::Limit;
 use onward_core::role::Permission;
 use onward_core::{PlanHead, PlanId, PlanStatus, StepStatus, StepType};
 use onward_engine::list::OpenReview;
@@ -24,7 +25,7 @@ use super::layout::{Layout, Section, render};
 use super::text::Body;
 use super::who::Who;
 use super::{PageError, PageResult, Visit};
-use crate::output::format;
+use crate::output::{budget, format};
 use branches::{BranchNote, Branches};
 use rail::{Rail, Selection, View};
 use tabs::{Tab, Tabs};
@@ -88,6 +89,9 @@ struct TabLink {
 struct About {
     rationale: Option<String>,
     formatting: Option<String>,
+    /// The limits of the budget and their use.
+    budget: Option<String>,
+    limits: Vec<(&'static str, &'static str, String, u64)>,
     on_stall: &'static str,
     threshold: String,
     created: RelativeTime,
@@ -238,6 +242,11 @@ impl About {
             labels: one_line(&head.routing.labels.join(", "), 2_000),
             priority: head.routing.priority,
             on_stall: head.on_stall.as_str(),
+            budget: head
+                .budget
+                .as_ref()
+                .map(|budget| budget::use_text(budget, now)),
+            limits: limit_inputs(head),
             threshold: format::duration(onward_core::policy::stall_threshold(
                 None,
                 None,
@@ -251,6 +260,23 @@ impl About {
             forks: status.forks.iter().map(ToString::to_string).collect(),
         })
     }
+}
+
+/// The inputs of the budget form: the field, its label, the current value and the highest one.
+fn limit_inputs(head: &PlanHead) -> Vec<(&'static str, &'static str, String, u64)> {
+    let limits = head.budget.map(|budget| budget.limits).unwrap_or_default();
+    let input = |limit: Limit| {
+        let (label, unit) = match limit {
+            Limit::Steps => ("Steps that may be assigned", 1),
+            Limit::Attempts => ("Attempts of all steps", 1),
+            Limit::Duration => ("Minutes since the first claim", 60_000),
+            Limit::Tokens => ("Tokens", 1),
+        };
+        let value = limits.max(limit).map(|max| max.div_ceil(unit).to_string());
+        let highest = limit.upper_bound() / unit;
+        (limit.as_str(), label, value.unwrap_or_default(), highest)
+    };
+    Limit::ALL.map(input).to_vec()
 }
 
 /// The pending review to decide first: one that stops the plan, or that of the first step.

@@ -215,6 +215,30 @@ fn plan() -> Vec<Input> {
             "mark: mark the plan and notify; requeue: new attempt; fail: fail the step; ignore: no effect",
             Kind::Choice(Cow::Borrowed(&POLICIES)),
         ),
+        optional(
+            "budget.maxSteps",
+            "Budget: steps",
+            "Different steps that may be assigned.",
+            Kind::Integer,
+        ),
+        optional(
+            "budget.maxAttempts",
+            "Budget: attempts",
+            "Claims of all steps.",
+            Kind::Integer,
+        ),
+        optional(
+            "budget.maxDurationMs",
+            "Budget: minutes",
+            "Since the first claim.",
+            Kind::Minutes,
+        ),
+        optional(
+            "budget.maxTokens",
+            "Budget: tokens",
+            "Of the sessions while they work on the steps.",
+            Kind::Integer,
+        ),
     ]
 }
 

@@ -227,6 +227,7 @@ fn is_failure(event: &Event) -> bool {
         Event::StepFailed { .. }
             | Event::PlanFailed { .. }
             | Event::PlanStalled { .. }
+            | Event::BudgetExhausted { .. }
             | Event::LateResultKept { .. }
     )
 }

@@ -11,6 +11,7 @@ use onward_engine::list::OpenReview;
 use onward_engine::status::{StalledStep, Status};
 
 use super::{note_text, step_name};
+use crate::output::budget::exhausted_text;
 use crate::output::format;
 use crate::web::pages::format::{Age, Clock, RelativeTime, one_line};
 use crate::web::pages::markdown_html;
@@ -42,6 +43,8 @@ pub(super) struct Verdict {
     pub(super) review: Option<String>,
     /// The text that starts an agent on the plan.
     pub(super) prompt: Option<String>,
+    /// Whether only a higher budget lets the plan continue.
+    pub(super) raise_budget: bool,
 }
 
 /// What a verdict is derived from.
@@ -100,6 +103,7 @@ impl Verdict {
             snooze: None,
             review: None,
             prompt: None,
+            raise_budget: false,
         };
         let since = attention.since;
         let (clock, age) = (Clock::new(since, facts.now), Age::new(since, facts.now));
@@ -171,6 +175,17 @@ impl Verdict {
     fn stuck(&mut self, facts: &Facts<'_>) {
         let status = facts.status;
         let head = &status.sheet.head;
+        let exhausted = status.exhausted.filter(|_| status.stopped_by_budget);
+        if let Some(exhausted) = exhausted.filter(|_| status.stalled.is_empty()) {
+            self.sentence = vec![text(format!(
+                "The budget is exhausted: {}.",
+                exhausted_text(&exhausted)
+            ))];
+            let left = format::count(head.counts.pending, "step is", "steps are");
+            self.detail = Some(format!("{left} left. Raise the budget to continue."));
+            self.raise_budget = true;
+            return;
+        }
         let orders: Vec<u32> = status.stalled.iter().map(|stalled| stalled.order).collect();
         let since = facts.status.attention.since;
         let limits: Vec<Duration> = status
