@@ -139,6 +139,7 @@
 //! | [`capture`] | an agent's own task list, mirrored into a plan |
 //! | [`transcript`] | repair of conversations with unanswered tool calls |
 //! | [`search`] | chunking, tokenization, embeddings and snippets |
+//! | [`usage`] | token counts of model responses |
 //! | [`policy`], [`role`] | settings and limits; permissions |
 //! | [`id`], [`time`], [`json`] | ids, timestamps, JSON as text |
 
@@ -172,6 +173,7 @@ pub mod time;
 pub mod transcript;
 pub mod transition;
 pub mod turn;
+pub mod usage;
 pub mod watcher;
 
 pub use apply::Plan;

@@ -4,3 +4,4 @@ mod activity;
 mod observed;
 pub mod session;
 pub mod tool_calls;
+pub mod usage;

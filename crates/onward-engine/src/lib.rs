@@ -27,7 +27,7 @@ pub mod research;
 mod run;
 mod sanitize;
 
-pub use agent::{session, tool_calls};
+pub use agent::{session, tool_calls, usage};
 pub use operate::{
     access, member, notification, readiness, relocate, request_log, retention, sweep, transfer,
     verify,
@@ -45,10 +45,11 @@ pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, Delivery, Distribution, DueSession,
     Entry, Excerpt, Extraction, Faults, Feedback, Hit, HourCount, IndexHealth, Indexed, MANY,
     Notice, OpenPlan, Output, OutputExcerpt, OutputVersion, Owner, Pgvector, PlanCount, PlanCursor,
-    Recent, RequestOrigin, SeenClaim, Session, SessionLine, Sheet, SkillCount, SkillCursor, Source,
-    StepBrief, StepLine, StepMark, StepNote, StepReport, Subject, Sync, Synthetic, Task,
-    TaskOutcome, TaskPhase, Tenant, TextId, TextPage, Token, ToolCall, Turn, TurnStep, WholePlan,
-    distribute, opencode, restore, schema,
+    Recent, RequestOrigin, SeenClaim, Session, SessionLine, SessionUsage, Sheet, SkillCount,
+    SkillCursor, Source, StepBrief, StepLine, StepMark, StepNote, StepReport, Subject, Sync,
+    Synthetic, Task, TaskOutcome, TaskPhase, Tenant, TextId, TextPage, Token, ToolCall,
+    TranscriptPosition, Turn, TurnStep, UsageSource, WholePlan, distribute, opencode, restore,
+    schema,
 };
 pub use operate::member::{Member, SignInMethod};
 pub use plan::attention::AttentionCount;

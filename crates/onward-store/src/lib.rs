@@ -63,6 +63,7 @@ pub use record::tenant::{LogLine, Tenant, Tenants};
 pub use record::text::{TextId, TextPage, Texts};
 pub use record::token::{Token, Tokens};
 pub use record::tool_call::{DueSession, ToolCalls};
+pub use record::usage::{SessionUsage, TranscriptPosition, UsageSource, Usages};
 pub use record::vector::{Embedded, IndexHealth, Near, Waiting};
 pub use relocate::{Relocation, RowProgress};
 pub use row::call::{CallKey, CallRecord, Synthetic};

@@ -17,4 +17,5 @@ pub(crate) mod tenant;
 pub(crate) mod text;
 pub(crate) mod token;
 pub(crate) mod tool_call;
+pub(crate) mod usage;
 pub(crate) mod vector;

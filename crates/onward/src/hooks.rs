@@ -13,6 +13,7 @@ mod kimi;
 mod opencode;
 mod payload;
 mod tasks;
+pub(crate) mod usage;
 
 use clap::ValueEnum;
 use onward_engine::session::{HookSource, ObservedCall};

@@ -19,7 +19,10 @@ use onward_core::call::{CallState, CallStatus};
 use onward_core::role::Permission;
 use onward_core::session::{SessionFacts, SessionStatus, SubagentFacts, SubagentStatus, TurnFacts};
 use onward_core::{PlanId, Timestamp};
-use onward_store::{CallRecord, Plans, Session, SessionLine, Sessions, ToolCalls, Turn, TurnStep};
+use onward_store::{
+    CallRecord, Plans, Session, SessionLine, SessionUsage, Sessions, ToolCalls, Turn, TurnStep,
+    Usages,
+};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -48,6 +51,8 @@ pub struct SessionView {
     pub calls: Vec<CallRecord>,
     /// The last turn of each subagent, in the order in which they began.
     pub subagents: Vec<Turn>,
+    /// The tokens, if a count is known.
+    pub usage: Option<SessionUsage>,
 }
 
 /// A subagent of a session.
@@ -258,7 +263,9 @@ impl Engine {
                     .calls_of_session(&session.id, MAX_CALLS)
                     .await?;
                 let subagents = Sessions(tx).subagents(&session.id, MAX_SUBAGENTS).await?;
+                let usage = Usages(tx).of_session(&session.id).await?;
                 Ok::<_, onward_store::Error>(SessionView {
+                    usage,
                     session,
                     turns: all,
                     calls,

@@ -18,8 +18,8 @@ use onward_core::transition::Due;
 use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 use onward_store::{
     Artifact, Artifacts, AuditTrail, Author, Entry, Extraction, Extractions, Facts, Feedback,
-    Imports, LogLine, Output, Outputs, Plans, Sheet, Skills, Tenants, UserFeedback, WholePlan,
-    codec,
+    Imports, LogLine, Output, Outputs, Plans, Sheet, Skills, Tenants, Usages, UserFeedback,
+    WholePlan, codec,
 };
 use serde_json::{Value, json};
 
@@ -57,6 +57,8 @@ pub struct FullPlan {
     pub skills: Vec<SkillExecution>,
     /// Feedback, newest first.
     pub feedback: Vec<Feedback>,
+    /// The steps whose tokens are known, in order.
+    pub tokens: Vec<(StepId, u64)>,
 }
 
 impl Engine {
@@ -91,6 +93,7 @@ impl Engine {
                     outputs: Outputs(tx).outputs_of(plan, MAX_OBJECTS, 0).await?,
                     skills: Skills(tx).skills_of(plan, MAX_OBJECTS).await?,
                     feedback: UserFeedback(tx).feedback_of(plan, MAX_OBJECTS).await?,
+                    tokens: Usages(tx).of_steps(plan).await?,
                 })
             })
         });
@@ -113,6 +116,7 @@ impl Engine {
             "outputs": full_plan.outputs.iter().map(attachments::output).collect::<Vec<_>>(),
             "skillExecutions": full_plan.skills.iter().map(attachments::skill).collect::<Vec<_>>(),
             "feedback": full_plan.feedback.iter().map(attachments::feedback).collect::<Vec<_>>(),
+            "tokens": full_plan.tokens.iter().map(attachments::tokens).collect::<Vec<_>>(),
         }))
     }
 
@@ -232,6 +236,7 @@ fn head(sheet: &Sheet) -> Value {
         "projectKey": head.routing.project_key,
         "labels": head.routing.labels,
         "priority": head.routing.priority,
+        "tokens": sheet.tokens,
         "budget": head.budget.map(|budget| limits(&budget.limits)),
     })
 }

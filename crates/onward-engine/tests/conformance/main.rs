@@ -90,6 +90,7 @@ mod tokens;
 mod tool_calls;
 mod turns;
 mod update_step;
+mod usage;
 mod vector_index;
 mod verify;
 mod waiting;

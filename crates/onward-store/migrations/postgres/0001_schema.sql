@@ -162,6 +162,8 @@ CREATE TABLE plans (
     priority bigint NOT NULL DEFAULT 5 CHECK (priority BETWEEN 0 AND 9),
     -- The limits of the budget and their use, as JSON.
     budget text,
+    -- Sum of the tokens of its steps. Empty if no count is known.
+    tokens bigint,
     PRIMARY KEY (tenant_id, plan_id),
     CONSTRAINT plans_state CHECK (onward_plan_is_valid(status, on_stall, stall_threshold_ms, pending,
         in_progress, awaiting_input, completed, skipped, failed, seq, open_reviews, marked_at,
@@ -280,6 +282,8 @@ CREATE TABLE steps (
     project_key text COLLATE "C",
     plan_priority bigint,
     plan_created_at bigint,
+    -- Tokens of the sessions while they held the step. Empty if no count is known.
+    tokens bigint,
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
     CONSTRAINT steps_kept CHECK (kept_artifact_id IS NULL
@@ -568,6 +572,8 @@ CREATE TABLE sessions (
     captured text,
     -- The claims that the agent was reminded of when it stopped.
     reminded text,
+    -- Its tokens, their source, and the positions in its transcripts, as JSON.
+    usage text,
     -- For subscribers in other processes: when it changed last, and how often.
     changed_at bigint NOT NULL DEFAULT 0,
     changes bigint NOT NULL DEFAULT 0,

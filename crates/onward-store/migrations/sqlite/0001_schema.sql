@@ -74,6 +74,8 @@ CREATE TABLE plans (
     priority integer NOT NULL DEFAULT 5 CHECK (priority >= 0 AND priority <= 9),
     -- The limits of the budget and their use, as JSON.
     budget text,
+    -- Sum of the tokens of its steps. Empty if no count is known.
+    tokens integer,
     PRIMARY KEY (tenant_id, plan_id),
     CHECK (status = 'planning' OR status = 'executing' OR status = 'awaiting_review'
         OR status = 'stalled' OR status = 'completed' OR status = 'failed'),
@@ -152,6 +154,8 @@ CREATE TABLE steps (
     project_key text,
     plan_priority integer,
     plan_created_at integer,
+    -- Tokens of the sessions while they held the step. Empty if no count is known.
+    tokens integer,
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
     CHECK (status = 'pending' OR status = 'in_progress' OR status = 'awaiting_input'
@@ -470,6 +474,8 @@ CREATE TABLE sessions (
     captured text,
     -- The claims that the agent was reminded of when it stopped.
     reminded text,
+    -- Its tokens, their source, and the positions in its transcripts, as JSON.
+    usage text,
     -- For subscribers in other processes: when it changed last, and how often.
     changed_at integer NOT NULL DEFAULT 0,
     changes integer NOT NULL DEFAULT 0,

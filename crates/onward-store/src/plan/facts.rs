@@ -462,8 +462,7 @@ impl Facts<'_> {
             found.branches = branches.map(branch::branch).collect::<Result<_, Error>>()?;
         }
         if needs.used {
-            let tokens = found.head.budget.and_then(|budget| budget.used.tokens);
-            let used = first(answers.next(), |row| claims(row, tokens))?;
+            let used = first(answers.next(), claims)?;
             found.used = used.unwrap_or_default();
         }
         for rows in answers {
@@ -476,13 +475,13 @@ impl Facts<'_> {
 }
 
 /// Reads a row of `events_of_claims`.
-fn claims(row: Row, tokens: Option<u64>) -> Result<Used, Error> {
+fn claims(row: Row) -> Result<Used, Error> {
     let mut cells = row.cells("events");
     Ok(Used {
         attempts: cells.u64("attempts")?,
         steps: cells.u64("steps")?,
         first_claim_at: cells.maybe_at("first_claim_at")?,
-        tokens,
+        tokens: cells.maybe_u64("tokens")?,
     })
 }
 

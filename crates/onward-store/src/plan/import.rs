@@ -61,6 +61,7 @@ impl Imports<'_> {
             acted_at: made.updated_at(),
             worked_at: last_activity(trail).unwrap_or(made.created_at()),
             owner: Owner::new(author, RequestOrigin::default()),
+            tokens: None,
         };
         self.queue(transition::new_plan(&sheet, VersionTag::random()));
         let ended = ended_commits(trail);

@@ -72,6 +72,7 @@ impl Transitions<'_> {
             acted_at: at,
             worked_at: at,
             owner: Owner::new(&entry.author.name, origin),
+            tokens: None,
         };
         let tag = VersionTag::random();
         for statement in transition::new_plan(&sheet, tag) {

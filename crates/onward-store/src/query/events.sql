@@ -19,7 +19,8 @@ GROUP BY at / 3600000, name;
 -- The clock can be set back, so the first claim is that of the first entry.
 SELECT count(*) AS attempts, count(DISTINCT step_id) AS steps,
     (SELECT first.at FROM events AS first WHERE first.tenant_id = $1 AND first.plan_id = $2
-        AND first.name = 'step_started' ORDER BY first.seq LIMIT 1) AS first_claim_at
+        AND first.name = 'step_started' ORDER BY first.seq LIMIT 1) AS first_claim_at,
+    (SELECT tokens FROM plans WHERE plans.tenant_id = $1 AND plans.plan_id = $2) AS tokens
 FROM events WHERE tenant_id = $1 AND plan_id = $2 AND name = 'step_started';
 
 -- name: event_insert (sqlite)

@@ -7,7 +7,7 @@ stall_threshold_ms, on_stall, superseded, project_key, labels, priority, budget
 
 -- fragment: sheet
 name, research_question, design_rationale, output_formatting_notes, origin, created_at, updated_at,
-acted_at, worked_at, created_by, client, host, directory, forked_from, forked_step
+acted_at, worked_at, created_by, client, host, directory, forked_from, forked_step, tokens
 
 -- name: plan_sheet
 SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1 AND plan_id = $2;
@@ -54,6 +54,12 @@ WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plan_budget
 UPDATE plans SET budget = $3 WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: plan_tokens
+SELECT tokens FROM plans WHERE tenant_id = $1 AND plan_id = $2;
+
+-- name: plan_tokens_add
+UPDATE plans SET tokens = coalesce(tokens, 0) + $3 WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plans_open
 -- Open plans in one status, with the facts for their attention, without texts. There are few open

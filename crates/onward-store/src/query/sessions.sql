@@ -65,6 +65,12 @@ SELECT reminded FROM sessions WHERE tenant_id = $1 AND session_id = $2;
 -- name: session_reminded_write
 UPDATE sessions SET reminded = $3 WHERE tenant_id = $1 AND session_id = $2;
 
+-- name: session_usage
+SELECT usage FROM sessions WHERE tenant_id = $1 AND session_id = $2;
+
+-- name: session_usage_write
+UPDATE sessions SET usage = $3 WHERE tenant_id = $1 AND session_id = $2;
+
 -- name: session_switch
 UPDATE sessions SET switched_off = $3, changed_at = $4, changes = changes + 1
 WHERE tenant_id = $1 AND session_id = $2;

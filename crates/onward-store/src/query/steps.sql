@@ -16,6 +16,16 @@ last_note, last_percent, noted_at, supersedes, superseded_by
 -- name: step
 SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = $2;
 
+-- name: step_tokens
+SELECT tokens FROM steps WHERE tenant_id = $1 AND step_id = $2;
+
+-- name: step_tokens_all
+SELECT step_id, tokens FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND tokens IS NOT NULL ORDER BY step_order;
+
+-- name: step_tokens_add
+UPDATE steps SET tokens = coalesce(tokens, 0) + $3 WHERE tenant_id = $1 AND step_id = $2;
+
 -- name: steps_ready
 SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND {first_ready};

@@ -35,6 +35,8 @@ pub struct Sheet {
     pub worked_at: Timestamp,
     /// The plan's owner.
     pub owner: Owner,
+    /// The tokens of its steps, if a count is known.
+    pub tokens: Option<u64>,
 }
 
 /// The owner of a plan.
@@ -228,8 +230,10 @@ fn read_sheet(cells: &mut Cells) -> Result<Sheet, Error> {
         acted_at: cells.at("acted_at")?,
         worked_at: cells.at("worked_at")?,
         owner: read_owner(cells)?,
+        tokens: None,
     };
     sheet.brief.forked_from = read_fork(cells)?;
+    sheet.tokens = cells.maybe_u64("tokens")?;
     Ok(sheet)
 }
 

@@ -181,6 +181,9 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
             with_advice,
         };
         let handled = hooks::handle(agent, &event, &engine, &caller, &settings).await;
+        if let Some(path) = hooks::usage::transcript(agent, &event.kind, &payload) {
+            hooks::usage::count(&engine, &caller, &event.source.session, &path).await;
+        }
         let pending = engine.checkpoint_size();
         if pending > checkpoint_limit(&event.kind) {
             // If it fails, the next hook tries again.

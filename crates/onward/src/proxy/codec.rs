@@ -8,6 +8,7 @@ mod chat;
 mod responses;
 
 use onward_core::transcript::Api;
+use onward_core::usage::TokenUsage;
 use serde_json::{Value, json};
 
 use super::request::{Edit, Request, Row, ToolCall};
@@ -93,6 +94,8 @@ pub(super) struct ModelResponse {
     pub(super) completed_items: Vec<Value>,
     /// The response object, repeated in the last event of Responses.
     pub(super) response: Value,
+    /// The token counts, if the API reported them.
+    pub(super) usage: Option<TokenUsage>,
 }
 
 impl ModelResponse {
@@ -114,6 +117,21 @@ impl ModelResponse {
         if source["model"].is_string() {
             self.model = source["model"].clone();
         }
+    }
+
+    /// Sets the token counts of OpenAI's formats. The cached tokens are included in the input.
+    pub(super) fn set_usage(&mut self, usage: &Value, input: &str, output: &str) {
+        let (Some(all), Some(output)) = (usage[input].as_u64(), usage[output].as_u64()) else {
+            return;
+        };
+        let details = &usage[format!("{input}_details")];
+        let cached = details["cached_tokens"].as_u64().unwrap_or(0).min(all);
+        self.usage = Some(TokenUsage {
+            input: all - cached,
+            cache_creation: 0,
+            cache_read: cached,
+            output,
+        });
     }
 
     /// Whether the response ended without tool calls.

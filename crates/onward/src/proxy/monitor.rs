@@ -106,7 +106,8 @@ impl Monitor {
             conversation.evaluate(request, digest, now)
         };
         let Some(evaluation) = evaluation else {
-            return forward;
+            // Hooks monitor the session. Only the tokens of the response are counted.
+            return (Action::Forward, Some(handle));
         };
         for event in evaluation.events {
             self.recorder.record(event);
@@ -139,6 +140,10 @@ impl Monitor {
         api: Api,
         response: ModelResponse,
     ) {
+        self.record_usage(handle, &response);
+        if lock(&handle.conversation).is_ignored() {
+            return;
+        }
         let text_loop = lock(&handle.conversation).observe_text(&response);
         if let Some(text_loop) = text_loop {
             let session = &handle.key.0;
@@ -171,6 +176,15 @@ impl Monitor {
             cache.response_ids.drain(..surplus);
         }
         lock(&handle.conversation).store_calls(response.calls);
+    }
+
+    /// Records the tokens of a model response, if the API reported them.
+    pub(super) fn record_usage(&self, handle: &ConversationHandle, response: &ModelResponse) {
+        if let Some(usage) = response.usage {
+            let session = handle.key.0.clone();
+            self.recorder
+                .record(RecordedEvent::UsageReported(session, usage));
+        }
     }
 
     /// Ends the turn after a text answer and resets the escalation.

@@ -11,10 +11,12 @@ use onward_core::Timestamp;
 use onward_core::call::Limit;
 use onward_core::call::agent::waits_for_agent;
 use onward_core::turn::LoopControl;
+use onward_core::usage::TokenUsage;
 use onward_engine::session::{
     Fingerprint, HookSource, ObservedCall, ObservedStep, SessionSnapshot,
 };
 use onward_engine::tool_calls::{CallRef, InitialState, NewCall, POLICY};
+use onward_engine::usage::UsageReport;
 use onward_engine::{Caller, Engine, Error};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -43,6 +45,8 @@ pub(super) enum RecordedEvent {
     SubagentActive(HookSource),
     /// A text answer ended the turn.
     TurnEnded(HookSource),
+    /// The API reported the tokens of a response of this session.
+    UsageReported(String, TokenUsage),
     /// Signals that all earlier events are written.
     Flush(oneshot::Sender<()>),
 }
@@ -176,6 +180,13 @@ async fn run_writer(shared: Arc<Shared>, mut events: mpsc::Receiver<RecordedEven
                 engine.record_subagent_activity(caller, source).await
             }
             RecordedEvent::TurnEnded(source) => engine.end_turn(caller, source).await,
+            RecordedEvent::UsageReported(session, tokens) => {
+                let report = UsageReport {
+                    tokens,
+                    transcript: None,
+                };
+                engine.record_usage(caller, &session, report).await
+            }
             RecordedEvent::Flush(done) => {
                 // The caller may have timed out.
                 let _ = done.send(());

@@ -213,6 +213,75 @@ mod tests {
         }
     }
 
+    fn usage(api: Api, kind: BodyKind, text: &str) -> Option<[u64; 4]> {
+        let mut reader = ResponseReader::new(api, kind, ContentCoding::Identity);
+        reader.push(text.as_bytes());
+        let usage = reader.finish().usage?;
+        let (created, read) = (usage.cache_creation, usage.cache_read);
+        Some([usage.input, created, read, usage.output])
+    }
+
+    #[test]
+    fn reads_the_tokens_of_every_api() {
+        use BodyKind::{EventStream, Json};
+        let counts = Some([4, 0, 6, 5]);
+        for (api, kind, text, expected) in [
+            (
+                Api::Anthropic,
+                EventStream,
+                "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"usage\":{\"input_tokens\":3,\
+                 \"cache_creation_input_tokens\":7,\"cache_read_input_tokens\":9,\"output_tokens\":1}}}\n\n\
+                 data: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":8}}\n\n",
+                Some([3, 7, 9, 8]),
+            ),
+            (
+                Api::Anthropic,
+                Json,
+                "{\"type\":\"message\",\"content\":[],\"usage\":{\"input_tokens\":3,\"output_tokens\":8}}",
+                Some([3, 0, 0, 8]),
+            ),
+            (
+                Api::Chat,
+                EventStream,
+                "data: {\"choices\":[{\"delta\":{}}],\"usage\":null}\n\n\
+                 data: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":5,\
+                 \"prompt_tokens_details\":{\"cached_tokens\":6}}}\n\ndata: [DONE]\n\n",
+                counts,
+            ),
+            (
+                Api::Chat,
+                Json,
+                "{\"choices\":[{\"message\":{}}],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":5,\
+                 \"prompt_tokens_details\":{\"cached_tokens\":6}}}",
+                counts,
+            ),
+            (
+                Api::Responses,
+                EventStream,
+                "data: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":10,\
+                 \"input_tokens_details\":{\"cached_tokens\":6},\"output_tokens\":5}}}\n\n",
+                counts,
+            ),
+            (
+                Api::Responses,
+                Json,
+                "{\"output\":[],\"usage\":{\"input_tokens\":10,\"input_tokens_details\":\
+                 {\"cached_tokens\":6},\"output_tokens\":5}}",
+                counts,
+            ),
+            // No count is not zero.
+            (Api::Chat, Json, "{\"choices\":[{\"message\":{}}]}", None),
+            (
+                Api::Anthropic,
+                Json,
+                "{\"type\":\"message\",\"content\":[]}",
+                None,
+            ),
+        ] {
+            assert_eq!(usage(api, kind, text), expected, "{api:?} {kind:?}");
+        }
+    }
+
     #[test]
     fn discards_a_response_that_is_too_long() {
         for kind in [BodyKind::Json, BodyKind::EventStream] {

@@ -121,6 +121,9 @@ impl TextOnlyExchange {
         };
         let mut response = ModelResponse::placeholder();
         codec(self.api).read_body(&mut response, &value);
+        self.proxy
+            .monitor
+            .record_usage(&self.conversation, &response);
         if !response.started {
             return relay(head, body);
         }
@@ -148,6 +151,9 @@ impl TextOnlyExchange {
         let value: Value = serde_json::from_slice(body).ok()?;
         let mut response = ModelResponse::placeholder();
         codec(self.api).read_body(&mut response, &value);
+        self.proxy
+            .monitor
+            .record_usage(&self.conversation, &response);
         (response.is_text_answer() && !response.text.trim().is_empty()).then_some(response.text)
     }
 
@@ -199,6 +205,9 @@ impl TextOnlyExchange {
                 }
                 Ok(None) => {
                     send_chunk(sender, events.into_rest()).await;
+                    self.proxy
+                        .monitor
+                        .record_usage(&self.conversation, &response);
                     if response.finished {
                         self.proxy.monitor.end_turn(&self.conversation);
                     }
@@ -276,6 +285,9 @@ impl TextOnlyExchange {
                 }
             }
         }
+        self.proxy
+            .monitor
+            .record_usage(&self.conversation, &response);
         response.finished && !writer.text.trim().is_empty()
     }
 

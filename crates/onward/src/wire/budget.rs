@@ -55,7 +55,12 @@ impl ExhaustedView {
 }
 
 impl BudgetView {
-    pub(super) fn new(budget: &BudgetState, exhausted: Option<&CoreExhausted>) -> Self {
+    /// `tokens` are those of the plan, if a count is known.
+    pub(super) fn new(
+        budget: &BudgetState,
+        exhausted: Option<&CoreExhausted>,
+        tokens: Option<u64>,
+    ) -> Self {
         let (limits, used) = (&budget.limits, &budget.used);
         Self {
             max_steps: limits.max_steps,
@@ -66,7 +71,7 @@ impl BudgetView {
                 steps: used.steps,
                 attempts: used.attempts,
                 first_claim_at: used.first_claim_at.map(super::at),
-                tokens: used.tokens,
+                tokens,
             },
             exhausted: exhausted.map(ExhaustedView::new),
         }

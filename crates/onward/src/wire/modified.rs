@@ -63,8 +63,9 @@ impl ModifiedPlan {
             action,
             status: modified.head.status().as_str(),
             routing: RoutingView::new(&modified.head.routing),
-            budget: (modified.head.budget.as_ref())
-                .map(|budget| BudgetView::new(budget, budget.exhausted.as_ref())),
+            budget: (modified.head.budget.as_ref()).map(|budget| {
+                BudgetView::new(budget, budget.exhausted.as_ref(), budget.used.tokens)
+            }),
             step_count: modified.head.counts.total(),
             steps: modified.steps.iter().map(step).collect(),
             steps_omitted: modified.omitted,

@@ -132,7 +132,7 @@ impl Plan {
             origin: origin(&sheet.brief),
             routing: RoutingView::new(&sheet.head.routing),
             budget: (sheet.head.budget.as_ref())
-                .map(|budget| BudgetView::new(budget, listed.exhausted.as_ref())),
+                .map(|budget| BudgetView::new(budget, listed.exhausted.as_ref(), sheet.tokens)),
         }
     }
 }
@@ -253,6 +253,9 @@ pub(crate) struct PlanStatusView {
     routing: RoutingView,
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<BudgetView>,
+    /// Omitted: unknown
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
     #[serde(skip_serializing_if = "is_false")]
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -337,6 +340,8 @@ pub(crate) struct PlanDetails {
     routing: RoutingView,
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<BudgetView>,
+    /// `null`: unknown
+    tokens: Option<u64>,
     created_at: String,
     updated_at: String,
 }
@@ -389,6 +394,7 @@ impl PlanDetails {
             forks: view.forks,
             routing: view.routing,
             budget: view.budget,
+            tokens: view.tokens,
             created_at: super::at(sheet.created_at),
             updated_at: super::at(sheet.updated_at),
         }
@@ -451,8 +457,10 @@ impl PlanStatusView {
             forked_from: brief.forked_from.as_ref().map(ForkSource::new),
             forks: status.forks.iter().map(PlanId::to_string).collect(),
             routing: RoutingView::new(&status.sheet.head.routing),
-            budget: (head.budget.as_ref())
-                .map(|budget| BudgetView::new(budget, status.exhausted.as_ref())),
+            budget: (head.budget.as_ref()).map(|budget| {
+                BudgetView::new(budget, status.exhausted.as_ref(), status.sheet.tokens)
+            }),
+            tokens: status.sheet.tokens,
             truncated: cut,
             more: cut.then_some(MORE),
         }

@@ -3,7 +3,7 @@
 use onward_core::Timestamp;
 use onward_engine::session::{self, SessionView, Subagent as JudgedSubagent};
 use onward_engine::{
-    CallLine, Session as StoredSession, SessionLine, Turn as StoredTurn, TurnStep,
+    CallLine, Session as StoredSession, SessionLine, SessionUsage, Turn as StoredTurn, TurnStep,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -63,6 +63,37 @@ pub(crate) struct Session {
     calls: Vec<Recorded>,
     /// The latest subagents, stale ones first
     subagents: Vec<Subagent>,
+    /// Omitted: unknown
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<Tokens>,
+}
+
+/// The tokens of all responses that were counted.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Tokens {
+    total: u64,
+    /// Without the cached input
+    input: u64,
+    cache_creation: u64,
+    cache_read: u64,
+    output: u64,
+    /// `proxy` or `transcript`
+    source: &'static str,
+}
+
+impl Tokens {
+    fn new(usage: &SessionUsage) -> Self {
+        let tokens = &usage.tokens;
+        Self {
+            total: tokens.total(),
+            input: tokens.input,
+            cache_creation: tokens.cache_creation,
+            cache_read: tokens.cache_read,
+            output: tokens.output,
+            source: usage.source.as_str(),
+        }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -169,6 +200,7 @@ impl Session {
             turns: turns.collect(),
             calls: calls.collect(),
             subagents: view.subagents(now).iter().map(Subagent::new).collect(),
+            tokens: view.usage.as_ref().map(Tokens::new),
         }
     }
 }

@@ -313,6 +313,9 @@ pub(crate) struct StepDetails {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     labels: Vec<String>,
     priority: u8,
+    /// Omitted: unknown
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
     /// The step's own threshold
     #[serde(skip_serializing_if = "Option::is_none")]
     stall_threshold_ms: Option<u64>,
@@ -357,6 +360,7 @@ impl StepDetails {
         step: &CoreStep,
         line: &StepLine,
         depends_on: &[u32],
+        tokens: Option<u64>,
         now: Timestamp,
     ) -> Self {
         let (result, review) = match &step.state {
@@ -372,6 +376,7 @@ impl StepDetails {
             plan_id: plan.head.id.to_string(),
             plan_name: super::line(&plan.brief.name),
             plan_status: plan.head.status().as_str(),
+            tokens,
             step_id: line.id.to_string(),
             step_order: line.order,
             step_type: line.step_type.as_str(),

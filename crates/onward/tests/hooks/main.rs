@@ -31,3 +31,4 @@ mod sessions;
 mod subagents;
 mod transcripts;
 mod untrusted_projects;
+mod usage;

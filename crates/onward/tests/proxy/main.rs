@@ -22,6 +22,7 @@ mod sessions;
 mod streams;
 mod text_loops;
 mod text_only;
+mod usage;
 
 use onward_testbed::Program;
 use serde_json::Value;

@@ -8,10 +8,10 @@ use onward_core::id::{
 };
 use onward_core::refusal::Issue;
 use onward_core::skill::{SkillExecution, SkillState, SkillStatus};
-use onward_core::{PlanId, Timestamp};
+use onward_core::{PlanId, StepId, Timestamp};
 use onward_store::{
     Artifact, Artifacts, Entry, Extraction, Extractions, Feedback, Output, Outputs, Skills, Tx,
-    UserFeedback,
+    Usages, UserFeedback,
 };
 use serde_json::{Map, Value, json};
 
@@ -28,6 +28,9 @@ pub(super) struct Attachments {
     outputs: Vec<Output>,
     skills: Vec<SkillExecution>,
     feedback: Vec<Feedback>,
+    /// The tokens of the plan and of its steps, if they are known.
+    plan_tokens: Option<(PlanId, u64)>,
+    tokens: Vec<(StepId, u64)>,
 }
 
 impl Attachments {
@@ -83,6 +86,14 @@ impl Attachments {
             }
             attachments.feedback.push(entry);
         }
+        let tokens = document.pointer("/plan/tokens").and_then(Value::as_u64);
+        attachments.plan_tokens = tokens.map(|tokens| (plan, tokens));
+        for (index, entry) in list("tokens")?.iter().enumerate() {
+            let path = format!("tokens[{index}]");
+            let step = field(entry, &path, "stepId", parsed)?;
+            let tokens = field(entry, &path, "tokens", Value::as_u64)?;
+            attachments.tokens.push((step, tokens));
+        }
         Ok(attachments)
     }
 
@@ -126,8 +137,18 @@ impl Attachments {
         for entry in &self.feedback {
             UserFeedback(tx).add_feedback(entry);
         }
+        if let Some((plan, tokens)) = self.plan_tokens {
+            Usages(tx).add_to_plan(plan, tokens);
+        }
+        for (step, tokens) in &self.tokens {
+            Usages(tx).add_to_step(*step, *tokens);
+        }
         Ok(())
     }
+}
+
+pub(super) fn tokens((step, tokens): &(StepId, u64)) -> Value {
+    json!({ "stepId": step.to_string(), "tokens": tokens })
 }
 
 pub(super) fn artifact(artifact: &Artifact) -> Value {

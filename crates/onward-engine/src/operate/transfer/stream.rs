@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use onward_core::PlanId;
 use onward_core::role::Permission;
-use onward_store::{Artifacts, AuditTrail, Extractions, Outputs, Plans, Skills, Tx, UserFeedback};
+use onward_store::{
+    Artifacts, AuditTrail, Extractions, Outputs, Plans, Skills, Tx, Usages, UserFeedback,
+};
 use serde_json::{Value, json};
 
 use super::{FORMAT, MAX_OBJECTS, VERSION, attachments, branch, event, head, step};
@@ -135,6 +137,10 @@ impl<'f> Document<'f> {
         self.start_list("feedback")?;
         let feedback = UserFeedback(tx).feedback_of(plan, MAX_OBJECTS).await?;
         self.items(feedback.iter().map(attachments::feedback))?;
+        self.end_list()?;
+        self.start_list("tokens")?;
+        let tokens = Usages(tx).of_steps(plan).await?;
+        self.items(tokens.iter().map(attachments::tokens))?;
         self.end_list()
     }
 

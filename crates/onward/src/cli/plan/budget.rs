@@ -89,7 +89,7 @@ pub(super) async fn run(args: &Budget, cx: &Context) -> Result {
     };
     let name = format::sanitize_line(&sheet.brief.name);
     let text = match &head.budget {
-        Some(state) => budget::use_text(state, database.now),
+        Some(state) => budget::use_text(state, sheet.tokens, database.now),
         None => "no budget".to_owned(),
     };
     cx.output.print(&format!("{name}: {text}\n"))?;

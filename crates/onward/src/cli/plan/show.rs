@@ -157,8 +157,14 @@ fn head(status: &Status, cx: &Context, now: Timestamp) -> String {
         let forks: Vec<String> = status.forks.iter().map(format::short_id).collect();
         line(&format!("forks: {}", forks.join(", ")));
     }
+    if let Some(tokens) = sheet.tokens {
+        line(&format!("{tokens} tokens"));
+    }
     if let Some(budget) = &sheet.head.budget {
-        line(&format!("budget: {}", budget::use_text(budget, now)));
+        line(&format!(
+            "budget: {}",
+            budget::use_text(budget, sheet.tokens, now)
+        ));
     }
     for wrapped in format::wrapped(&verdict(status, cx, now), output.text_width() - 2) {
         let _ = writeln!(text, "  {}", output.paint(Some(tone), &wrapped));

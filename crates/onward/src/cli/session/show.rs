@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::status::{session_label, session_tone};
 use crate::output::table::{Cell, Table};
-use crate::output::{Tone, call, format, heading};
+use crate::output::{Tone, budget, call, format, heading};
 
 /// Responses per turn that are read without `--steps`.
 const MAX_STEPS: u32 = 500;
@@ -179,6 +179,7 @@ fn head(view: &SessionView, cx: &Context, now: Timestamp) -> String {
         let prompt = format::sanitize_line(prompt);
         field("last prompt", &format::truncate(&prompt, width));
     }
+    field("tokens", &budget::session_tokens(view.usage.as_ref()));
     if session.switched_off {
         field("loop control", "off (still recording)");
     }

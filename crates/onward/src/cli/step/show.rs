@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::evidence::{evidence_list, numbered};
 use crate::output::status::{StepMark, plan_label};
-use crate::output::{Tone, format, markdown};
+use crate::output::{Tone, budget, format, markdown};
 use crate::wire::step::StepDetails;
 
 /// Show a step: instructions, agent, result
@@ -42,8 +42,10 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
         return Err(onward_engine::Error::StepNotFound { step, kept: None }.into());
     };
     let depends_on = page.depends_on.get(&id).cloned().unwrap_or_default();
+    let tokens = engine.step_tokens(caller, id).await?;
     if cx.output.json {
-        let details = StepDetails::new(&sheet, &step, line, &depends_on, database.now);
+        let now = database.now;
+        let details = StepDetails::new(&sheet, &step, line, &depends_on, tokens, now);
         cx.output.print_json(&details)?;
         return Ok(Exit::Done);
     }
@@ -56,6 +58,7 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
         line,
         depends_on: &depends_on,
         id: format!("{plan}/{}", step.order),
+        tokens,
     };
     cx.output.print(&text.render())?;
     Ok(Exit::Done)
@@ -76,6 +79,7 @@ struct Page<'a> {
     line: &'a StepLine,
     depends_on: &'a [u32],
     /// PLAN/ORDER.
+    tokens: Option<u64>,
     id: String,
 }
 
@@ -96,6 +100,9 @@ impl Page<'_> {
         field("step", &format!("{} · {}", self.id, self.step.id()));
         field("type", spec.step_type.as_str());
         field("attempt", &self.attempt());
+        if self.tokens.is_some() || self.line.started_at.is_some() {
+            field("tokens", &budget::tokens_text(self.tokens));
+        }
         if let Some(session) = &self.line.session {
             field("session", &format::sanitize_line(session.as_str()));
         }

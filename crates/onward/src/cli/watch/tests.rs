@@ -54,6 +54,7 @@ fn listed(number: u128, name: &str, state: PlanState, stalled: bool) -> Listed {
             acted_at: ago(5),
             worked_at: ago(5),
             owner: Owner::default(),
+            tokens: None,
         },
         stalled,
         attention: Attention {

@@ -6,6 +6,7 @@
 //! `tools`, so without tools, calls and results are converted to text.
 
 use onward_core::transcript::json::{self, Object};
+use onward_core::usage::TokenUsage;
 use serde_json::{Map, Value, json};
 
 use super::{Codec, EventContent, ModelResponse, RESULT_HEADING, call_as_text, sse_event};
@@ -113,6 +114,7 @@ impl Codec for Anthropic {
             "message_start" => {
                 response.started = true;
                 response.set_identity(&event["message"]);
+                add_usage(response, &event["message"]["usage"]);
                 EventContent::Other
             }
             "content_block_start" => {
@@ -145,6 +147,7 @@ impl Codec for Anthropic {
             "message_delta" => {
                 // A pause for server tools does not end the turn.
                 response.finished = event["delta"]["stop_reason"] != "pause_turn";
+                add_usage(response, &event["usage"]);
                 EventContent::Other
             }
             _ => EventContent::Other,
@@ -158,6 +161,7 @@ impl Codec for Anthropic {
         response.started = true;
         response.finished = body["stop_reason"] != "pause_turn";
         response.set_identity(body);
+        add_usage(response, &body["usage"]);
         for block in blocks(&body["content"]) {
             if block["type"] == "tool_use" {
                 response.calls.push(parse_call(block));
@@ -229,6 +233,21 @@ impl Codec for Anthropic {
 
 fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
     content.as_array().into_iter().flatten()
+}
+
+/// Sets the token counts. Those of the end of a stream replace those of its start.
+fn add_usage(response: &mut ModelResponse, usage: &Value) {
+    let count = |name: &str| usage[name].as_u64();
+    let counted = response.usage.unwrap_or_default();
+    let counts = TokenUsage {
+        input: count("input_tokens").unwrap_or(counted.input),
+        cache_creation: count("cache_creation_input_tokens").unwrap_or(counted.cache_creation),
+        cache_read: count("cache_read_input_tokens").unwrap_or(counted.cache_read),
+        output: count("output_tokens").unwrap_or(counted.output),
+    };
+    if usage.is_object() {
+        response.usage = Some(counts);
+    }
 }
 
 fn parse_call(block: &Value) -> ToolCall {

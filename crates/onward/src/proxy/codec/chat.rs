@@ -73,6 +73,7 @@ impl Codec for Chat {
             response.set_identity(event);
             response.created = event["created"].clone();
         }
+        response.set_usage(&event["usage"], "prompt_tokens", "completion_tokens");
         let choice = &event["choices"][0];
         let delta = &choice["delta"];
         let mut started = false;
@@ -108,6 +109,7 @@ impl Codec for Chat {
         response.started = true;
         response.finished = true;
         response.set_identity(body);
+        response.set_usage(&body["usage"], "prompt_tokens", "completion_tokens");
         response.created = body["created"].clone();
         response.calls = parse_calls(&choice["message"]);
         response.text = content_text(&choice["message"]["content"]);

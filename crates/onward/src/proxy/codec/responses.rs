@@ -119,6 +119,7 @@ impl Codec for Responses {
             },
             "response.completed" | "response.incomplete" => {
                 response.finished = true;
+                response.set_usage(&event["response"]["usage"], "input_tokens", "output_tokens");
                 EventContent::Other
             }
             _ => EventContent::Other,
@@ -135,6 +136,7 @@ impl Codec for Responses {
             Some("completed" | "incomplete") | None
         );
         response.set_identity(body);
+        response.set_usage(&body["usage"], "input_tokens", "output_tokens");
         for item in output {
             if is_call(item) {
                 response.calls.push(parse_call(item));

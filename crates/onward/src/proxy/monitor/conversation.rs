@@ -127,6 +127,11 @@ impl Conversation {
         Some(found)
     }
 
+    /// Whether hooks monitor the session.
+    pub(super) fn is_ignored(&self) -> bool {
+        self.is_ignored
+    }
+
     /// Evaluates the new steps of a request, unless the conversation is ignored.
     pub(super) fn evaluate(
         &mut self,

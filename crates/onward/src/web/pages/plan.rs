@@ -89,6 +89,7 @@ struct TabLink {
 struct About {
     rationale: Option<String>,
     formatting: Option<String>,
+    tokens: String,
     /// The limits of the budget and their use.
     budget: Option<String>,
     limits: Vec<(&'static str, &'static str, String, u64)>,
@@ -245,8 +246,9 @@ impl About {
             budget: head
                 .budget
                 .as_ref()
-                .map(|budget| budget::use_text(budget, now)),
+                .map(|budget| budget::use_text(budget, sheet.tokens, now)),
             limits: limit_inputs(head),
+            tokens: budget::tokens_text(sheet.tokens),
             threshold: format::duration(onward_core::policy::stall_threshold(
                 None,
                 None,

@@ -18,6 +18,7 @@ use super::format::{Age, RelativeTime, one_line};
 use super::layout::{Layout, Section, render};
 use super::tag::Tag;
 use super::{FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
+use crate::output::budget::session_tokens;
 use crate::output::format;
 use turn::{CallView, TurnView};
 
@@ -72,6 +73,8 @@ struct Session {
     tag: Tag,
     since: Age,
     who: String,
+    /// "unknown" if no count is known.
+    tokens: String,
     host: Option<String>,
     prompt: Option<String>,
     plan: Option<(String, String)>,
@@ -181,6 +184,7 @@ pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> PageResult
         tag: Tag::session(status),
         since: Age::new(since, now),
         who: who.join(" · "),
+        tokens: session_tokens(view.usage.as_ref()),
         host,
         prompt: session
             .prompt

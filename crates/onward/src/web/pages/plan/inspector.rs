@@ -9,6 +9,7 @@ use onward_engine::Error;
 use onward_engine::history::{Attempt, AttemptEnd, LateResult};
 
 use super::{PlanActions, note_text};
+use crate::output::budget::tokens_text;
 use crate::output::{format, trail};
 use crate::web::pages::agent_name::{agent_name, directory};
 use crate::web::pages::evidence::{EvidenceRow, GatesView, reviewer};
@@ -37,6 +38,8 @@ pub(in crate::web::pages) struct Inspector {
     pub(in crate::web::pages) silent_since: Option<(Clock, Age)>,
     pub(in crate::web::pages) attempt: u32,
     pub(in crate::web::pages) max_attempts: u32,
+    /// The tokens; "unknown" if no count is known. `None` before the first claim.
+    pub(in crate::web::pages) tokens: Option<String>,
     pub(in crate::web::pages) priority: u8,
     pub(in crate::web::pages) labels: String,
     pub(in crate::web::pages) holder: Option<String>,
@@ -204,6 +207,7 @@ impl Inspector {
             spec.stall_threshold,
             sheet.head.stall_threshold,
         );
+        let tokens = engine.step_tokens(&visit.caller, id).await?;
         let mut inspector = Self {
             plan: plan.to_string(),
             plan_name: format::sanitize_line(&sheet.brief.name),
@@ -217,6 +221,7 @@ impl Inspector {
             silent_since: is_stuck.then(|| (Clock::new(last, now), Age::new(last, now))),
             attempt: step.attempt(),
             max_attempts: spec.max_attempts,
+            tokens: (step.work().is_some() || tokens.is_some()).then(|| tokens_text(tokens)),
             priority: spec.priority,
             labels: one_line(&spec.labels.join(", "), 1_000),
             holder: is_open.then(|| holder.unwrap_or_else(owner)),
