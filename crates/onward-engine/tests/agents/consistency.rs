@@ -353,7 +353,9 @@ fn assigns_nothing(commit: &[Entry]) -> bool {
     commit.iter().all(|entry| {
         matches!(
             entry.event,
-            Event::PlanResumed { .. }
+            Event::BudgetExhausted { .. }
+                | Event::PlanStalled { .. }
+                | Event::PlanResumed { .. }
                 | Event::StepFailed { .. }
                 | Event::StepRequeued { .. }
                 | Event::PlanCompleted
