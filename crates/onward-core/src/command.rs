@@ -261,7 +261,7 @@ pub struct RequestReview {
 }
 
 /// The author of a review decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reviewer {
     /// A person.
     Person,
@@ -272,6 +272,11 @@ pub enum Reviewer {
     },
     /// The policy of the review, at its deadline.
     Policy,
+    /// The holder of a decision link: a person. The link works once.
+    Link {
+        /// The recipient.
+        recipient: String,
+    },
 }
 
 /// Decide a review.
@@ -553,8 +558,7 @@ pub struct LateResult {
 }
 
 impl Command {
-    /// The content of this command that must be stored if the command is rejected, so that no work
-    /// is lost.
+    /// The content of this command that must be stored if the command is rejected.
     pub fn late_result(&self) -> Option<LateResult> {
         match self {
             Command::SubmitResult(submit) => Some(LateResult {

@@ -20,7 +20,7 @@ use crate::routing::Routing;
 use crate::stall::Stall;
 use crate::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepStatus};
 
-pub use review::{Decided, Decision, ReviewAction};
+pub use review::{Decided, DecidedBy, Decision, ReviewAction};
 pub use successor::Successor;
 
 /// One change of a plan.

@@ -9,14 +9,16 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::event::{Event, ReviewAction};
-use crate::id::StepId;
+use crate::id::{ReviewId, StepId};
 use crate::policy::{UnknownVariant, parse_variant};
 use crate::stall::Stall;
 use crate::step::Review;
 use crate::time::Timestamp;
 
+/// The start of the key of a review.
+const REVIEW: &str = "review/";
 /// The end of the key of a reminder.
-pub const DUE: &str = "/due";
+const DUE: &str = "/due";
 
 /// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -108,12 +110,18 @@ impl Finding {
     pub fn review_due(step: StepId, review: &Review) -> Self {
         Self {
             kind: Kind::Review,
-            key: format!("review/{}{DUE}", review.id),
+            key: format!("{REVIEW}{}{DUE}", review.id),
             step: Some(step),
             attempt: None,
             since: review.requested_at,
             note: Some(review.summary.clone()),
         }
+    }
+
+    /// The review, if the finding concerns one.
+    pub fn review(&self) -> Option<ReviewId> {
+        let id = self.key.strip_prefix(REVIEW)?;
+        id.strip_suffix(DUE).unwrap_or(id).parse().ok()
     }
 
     /// Whether the finding is the second one of a review: its decision is due.
@@ -143,7 +151,7 @@ impl Finding {
                 action: ReviewAction::Requested { summary, .. },
             } => vec![Self {
                 kind: Kind::Review,
-                key: format!("review/{review}"),
+                key: format!("{REVIEW}{review}"),
                 step: Some(*step),
                 attempt: None,
                 since: at,

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use onward_core::event::{Decision, ReviewAction};
+use onward_core::event::{DecidedBy, Decision, ReviewAction};
 use onward_core::plan::PlanState;
 use onward_core::step::{Step, StepState};
 use onward_core::{Event, StepId};
@@ -206,10 +206,14 @@ fn review(entry: &Entry, action: &ReviewAction, text: &mut String) {
             decision,
             feedback,
             answers,
-            by_policy,
+            by,
         } => {
-            let policy = if *by_policy { " by policy" } else { "" };
-            let _ = writeln!(text, "**Decision**: `{decision}`{policy}, {at}, {actor}\n");
+            let by = match by {
+                DecidedBy::Reviewer => "",
+                DecidedBy::Policy => " by policy",
+                DecidedBy::Link { .. } => " with a decision link",
+            };
+            let _ = writeln!(text, "**Decision**: `{decision}`{by}, {at}, {actor}\n");
             // The feedback of requested changes contains the answers.
             if let Some(answers) = answers.as_ref().filter(|_| *decision != Decision::Modify) {
                 let _ = writeln!(text, "Answers: {}\n", escaped(answers.as_str()));

@@ -2,7 +2,7 @@
 //! summary, and evaluates its branches; `reject` fails the step and the plan; `modify` returns the step to its agent with the
 //! feedback; `skip` skips the step. A review of the plan's start is approved or rejected, and approval
 //! releases the step without a result. Repeating a decision returns no events, and the caller repeats
-//! its first response.
+//! its first response. A decision link works once: repeating its decision is rejected.
 //!
 //! The review of a gate is decided by a person or, if the gate allows it, by an agent in another
 //! session than the one that did the work. An agent that may not decide reviews may decide only
@@ -18,10 +18,10 @@ use super::draft::Draft;
 use super::facts::StepFacts;
 use super::finish::{self, Completion, Outcome};
 use crate::command::{DecideReview, Reviewer};
-use crate::event::{Decided, Decision, Event, RequeueReason, ResumedBy, ReviewAction};
+use crate::event::{Decided, DecidedBy, Decision, Event, RequeueReason, ResumedBy, ReviewAction};
 use crate::json::Json;
 use crate::plan::{PlanFailure, PlanStatus};
-use crate::policy::MAX_INSTRUCTIONS;
+use crate::policy::{MAX_INSTRUCTIONS, MAX_NAME};
 use crate::refusal::Refusal;
 use crate::role::{Forbidden, Permission, Role};
 use crate::step::{
@@ -44,11 +44,15 @@ pub fn decide(
     } = facts;
     let mut check = Check::default();
     check.remark("feedback", command.feedback.as_deref());
+    if let Reviewer::Link { recipient } = &command.reviewer {
+        check.text("recipient", recipient, MAX_NAME);
+    }
     check.finish()?;
     claim::check_claim(step, command.token.as_ref())?;
     let feedback = feedback(command);
     let repeated = |decided: &Decided| {
-        decided.decision == command.decision
+        !matches!(command.reviewer, Reviewer::Link { .. })
+            && decided.decision == command.decision
             && decided.feedback == feedback
             && is_repeated(decided.answers.as_ref(), &command.answers)
             && command.review.is_none_or(|review| review == decided.review)
@@ -93,7 +97,7 @@ pub fn decide(
             decision: command.decision,
             feedback: feedback.clone(),
             answers: (!answers.is_empty()).then(|| Value::Object(answers.clone()).into()),
-            by_policy: command.reviewer == Reviewer::Policy,
+            by: decided_by(&command.reviewer),
         },
     })?;
     let from = StepStatus::AwaitingInput;
@@ -140,6 +144,16 @@ pub fn decide(
             })?;
             Ok(Outcome::Events(draft.finish()?))
         }
+    }
+}
+
+fn decided_by(reviewer: &Reviewer) -> DecidedBy {
+    match reviewer {
+        Reviewer::Person | Reviewer::Agent { .. } => DecidedBy::Reviewer,
+        Reviewer::Policy => DecidedBy::Policy,
+        Reviewer::Link { recipient } => DecidedBy::Link {
+            recipient: recipient.clone(),
+        },
     }
 }
 

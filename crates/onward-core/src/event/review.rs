@@ -103,8 +103,24 @@ pub enum ReviewAction {
         feedback: Option<String>,
         /// The answers to the typed questions: a JSON object. With `approve`, including defaults.
         answers: Option<Json>,
-        /// Whether the policy of the review decided at its deadline, not a reviewer.
-        by_policy: bool,
+        /// How it was decided.
+        by: DecidedBy,
+    },
+}
+
+/// How a review was decided.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum DecidedBy {
+    /// By the author of the event.
+    #[default]
+    Reviewer,
+    /// By the policy of the review, at its deadline.
+    Policy,
+    /// With a decision link, which names its recipient. The holder of the link was not
+    /// authenticated.
+    Link {
+        /// The recipient of the link.
+        recipient: String,
     },
 }
 

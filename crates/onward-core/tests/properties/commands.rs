@@ -293,6 +293,12 @@ fn decide_review(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
             (6, Reviewer::Person),
             (1, Reviewer::Agent { permitted: true }),
             (1, Reviewer::Agent { permitted: false }),
+            (
+                1,
+                Reviewer::Link {
+                    recipient: "ann".to_owned(),
+                },
+            ),
         ]),
         feedback: feedback.filter(|_| !rng.one_in(5)),
         answers: answers(state, rng, step),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use onward_core::branch::{Effect, NoEffect};
 use onward_core::condition::Condition;
-use onward_core::event::ReviewAction;
+use onward_core::event::{DecidedBy, ReviewAction};
 use onward_core::plan::PlanFailure;
 use onward_core::step::{FailReason, SkipCause};
 use onward_core::{Code, Event, PlanStatus};
@@ -19,7 +19,7 @@ use crate::walk::{Walk, walks};
 const WALKS: usize = 400;
 
 /// Every event that a decision can emit, with its minimum count.
-const EVENTS: [(&str, usize); 66] = [
+const EVENTS: [(&str, usize); 67] = [
     ("plan_modified add_steps", 40),
     ("plan_modified remove_step", 15),
     ("plan_modified reorder_steps", 40),
@@ -62,12 +62,13 @@ const EVENTS: [(&str, usize); 66] = [
     ("user_reviewed modify", 20),
     ("user_reviewed skip", 15),
     ("user_reviewed reject", 8),
+    ("user_reviewed by link", 8),
     ("user_reviewed by policy", 8),
     ("session_resumed", 30),
     ("skill_started", 30),
     ("skill_completed without error", 30),
     ("skill_completed with error", 40),
-    ("budget_exhausted", 30),
+    ("budget_exhausted", 20),
     ("plan_stalled by budget", 15),
     ("plan_stalled one step", 40),
     ("plan_stalled several steps", 10),
@@ -134,11 +135,21 @@ fn label(event: &Event) -> String {
             ..
         } => "result submitted",
         Event::UserReviewed {
-            action: ReviewAction::Decided {
-                by_policy: true, ..
-            },
+            action:
+                ReviewAction::Decided {
+                    by: DecidedBy::Policy,
+                    ..
+                },
             ..
         } => "by policy",
+        Event::UserReviewed {
+            action:
+                ReviewAction::Decided {
+                    by: DecidedBy::Link { .. },
+                    ..
+                },
+            ..
+        } => "by link",
         Event::PlanModified { .. }
         | Event::StepProgressed { .. }
         | Event::FeedbackDelivered { .. }

@@ -98,7 +98,12 @@ pub(crate) fn command(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -
             step,
             decision: rng.pick(&Decision::ALL).copied().unwrap_or(Decision::Skip),
             review: rng.one_in(2).then(|| state.ids().review()),
-            reviewer: Reviewer::Person,
+            reviewer: if rng.one_in(2) {
+                Reviewer::Person
+            } else {
+                let recipient = text(rng);
+                Reviewer::Link { recipient }
+            },
             feedback: rng.one_in(2).then(|| text(rng)),
             answers: [(text(rng), json!([1]))]
                 .into_iter()

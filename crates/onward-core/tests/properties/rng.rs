@@ -38,11 +38,11 @@ impl<'r> Rng<'r> {
     }
 
     /// One of the weighted options. The first for the value 0.
-    pub(crate) fn pick_weighted<T: Copy>(&mut self, from: &[(usize, T)]) -> T {
+    pub(crate) fn pick_weighted<T: Clone>(&mut self, from: &[(usize, T)]) -> T {
         let mut left = self.below(from.iter().map(|(weight, _)| weight).sum());
         for (weight, choice) in from {
             if left < *weight {
-                return *choice;
+                return choice.clone();
             }
             left -= weight;
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onward_core::command::{DecideReview, RequestReview, Reviewer};
-use onward_core::event::{Decision, Event, ReviewAction};
+use onward_core::event::{DecidedBy, Decision, Event, ReviewAction};
 use onward_core::finding::{Finding, Kind};
 use onward_core::step::{
     Deadline, FieldKind, Gates, OnDeadline, ReviewField, ReviewOptions, StepState,
@@ -79,7 +79,7 @@ fn the_policy_decides_at_the_deadline() {
                 matches!(
                     action,
                     ReviewAction::Decided {
-                        by_policy: true,
+                        by: DecidedBy::Policy,
                         ..
                     }
                 )
@@ -102,7 +102,7 @@ fn a_persons_decision_is_not_recorded_as_one_by_policy() {
         &events[0],
         Event::UserReviewed {
             action: ReviewAction::Decided {
-                by_policy: false,
+                by: DecidedBy::Reviewer,
                 ..
             },
             ..

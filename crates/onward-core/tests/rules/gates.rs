@@ -82,12 +82,12 @@ fn creation_paths(gates: Gates) -> Vec<String> {
     }
 }
 
-fn decide_as(reviewer: Reviewer, session_name: Option<&str>) -> Command {
+fn decide_as(reviewer: &Reviewer, session_name: Option<&str>) -> Command {
     let Command::DecideReview(command) = decision(1, Decision::Approve, None) else {
         panic!("not a decision")
     };
     Command::DecideReview(DecideReview {
-        reviewer,
+        reviewer: reviewer.clone(),
         session: session_name.map(session),
         ..command
     })
@@ -278,12 +278,12 @@ fn an_agent_cannot_decide_a_review_by_a_person() {
     harness.run(&submit);
     for reviewer in [AGENT, UNPERMITTED] {
         for name in [None, Some("worker"), Some("other")] {
-            let refusal = harness.expect_rejection(&decide_as(reviewer, name));
+            let refusal = harness.expect_rejection(&decide_as(&reviewer, name));
             assert_eq!(refusal, Refusal::NotReviewer(ReviewBy::Person));
             assert_eq!(refusal.code(), Code::Forbidden);
         }
     }
-    harness.run(&decide_as(Reviewer::Person, None));
+    harness.run(&decide_as(&Reviewer::Person, None));
 }
 
 #[test]
@@ -301,18 +301,18 @@ fn another_session_decides_a_review_by_another_session() {
         harness.run(&submit);
         // The sessions that did the work, and callers that cannot be distinguished from them.
         let with_token =
-            crate::harness::with_token(decide_as(reviewer, Some("other")), Some(&claim.token));
+            crate::harness::with_token(decide_as(&reviewer, Some("other")), Some(&claim.token));
         let refused = [
-            decide_as(reviewer, None),
-            decide_as(reviewer, Some("worker")),
-            decide_as(reviewer, Some("helper")),
+            decide_as(&reviewer, None),
+            decide_as(&reviewer, Some("worker")),
+            decide_as(&reviewer, Some("helper")),
             with_token,
         ];
         for command in refused {
             let refusal = harness.expect_rejection(&command);
             assert_eq!(refusal, Refusal::NotReviewer(ReviewBy::OtherSession));
         }
-        harness.run(&decide_as(reviewer, Some("other")));
+        harness.run(&decide_as(&reviewer, Some("other")));
         assert_eq!(harness.step_statuses()[0], StepStatus::Completed);
     }
 }
@@ -322,7 +322,7 @@ fn an_agent_cannot_review_the_work_of_an_unknown_session() {
     let mut harness = gated(reviewed_by(ReviewBy::OtherSession)).started();
     let submit = harness.submit(1, None);
     harness.run(&submit);
-    let refusal = harness.expect_rejection(&decide_as(AGENT, Some("other")));
+    let refusal = harness.expect_rejection(&decide_as(&AGENT, Some("other")));
     assert_eq!(refusal, Refusal::NotReviewer(ReviewBy::OtherSession));
 }
 
@@ -331,15 +331,15 @@ fn only_a_person_approves_a_gated_step_without_a_result() {
     let mut harness = gated(criteria(&["The tests pass."])).started();
     let request = harness.request_review(1, None);
     harness.run(&request);
-    let refusal = harness.expect_rejection(&decide_as(AGENT, Some("other")));
+    let refusal = harness.expect_rejection(&decide_as(&AGENT, Some("other")));
     assert_eq!(refusal, Refusal::NotReviewer(ReviewBy::Person));
-    harness.run(&decide_as(Reviewer::Person, None));
+    harness.run(&decide_as(&Reviewer::Person, None));
 }
 
 #[test]
 fn an_agent_decides_other_reviews_only_with_the_permission() {
     let mut harness = Harness::with_steps(2).in_review();
-    let code = harness.rejection_code(&decide_as(UNPERMITTED, Some("other")));
+    let code = harness.rejection_code(&decide_as(&UNPERMITTED, Some("other")));
     assert_eq!(code, Code::Forbidden);
-    harness.run(&decide_as(AGENT, None));
+    harness.run(&decide_as(&AGENT, None));
 }

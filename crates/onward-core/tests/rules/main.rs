@@ -16,6 +16,7 @@ mod budget;
 mod claims;
 mod creation;
 mod deadlines;
+mod decision_links;
 mod dependencies;
 mod gates;
 mod harness;

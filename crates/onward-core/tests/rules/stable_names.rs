@@ -7,7 +7,7 @@ use onward_core::branch::{Action, Effect, NoEffect};
 use onward_core::budget::{Exhausted, Limit, Used};
 use onward_core::command::{RequestReview, StepSpec};
 use onward_core::event::{
-    Change, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
+    Change, DecidedBy, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
 };
 use onward_core::id::{
     ArtifactId, BranchId, ClaimToken, InvalidId, PlanId, ReviewId, SessionId, SkillExecutionId,
@@ -110,7 +110,7 @@ fn every_event_has_a_stable_name_and_action() {
             decision,
             feedback: None,
             answers: None,
-            by_policy: false,
+            by: DecidedBy::Reviewer,
         })
     };
     let progressed = |source| {

@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use onward_core::finding::Kind;
 use onward_core::role::Permission;
-use onward_core::{PlanStatus, StepId, Timestamp};
+use onward_core::step::Review;
+use onward_core::{PlanStatus, Step, StepId, Timestamp};
 use onward_store::{Delivery, Notice, Notifications, Plans, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::list::OpenReview;
 
 /// How long a claim is valid. Longer than any delivery attempt.
 pub const CLAIM_TIMEOUT: Duration = Duration::from_secs(60);
@@ -52,6 +54,8 @@ pub struct PlanNotification {
     pub on_stall: onward_core::policy::OnStall,
     /// Id, position and title of the step, if the notification is about one.
     pub step: Option<(StepId, u32, Option<String>)>,
+    /// The review, if the notification is about one that is still pending.
+    pub review: Option<Review>,
 }
 
 /// Result of a delivery attempt.
@@ -222,12 +226,18 @@ async fn with_plan(tx: &mut Tx, notice: Notice) -> Result<Option<PlanNotificatio
         Some(step) => Plans(tx).sheet_of_step(step).await?,
         None => None,
     };
-    let step = step.map(|(_, step)| (step.id(), step.order, step.spec.title.clone()));
+    let step = step.map(|(_, step)| step);
+    let summary = |step: &Step| (step.id(), step.order, step.spec.title.clone());
+    let open = !sheet.head.status().is_terminal();
+    let review = step.clone().filter(|_| open);
+    let review = review.and_then(|step| OpenReview::from_step(notice.plan, step));
+    let review = review.filter(|open| Some(open.id) == notice.finding.review());
     Ok(Some(PlanNotification {
         plan_name: sheet.brief.name,
         plan_status: sheet.head.status(),
         on_stall: sheet.head.on_stall,
-        step,
+        step: step.as_ref().map(summary),
+        review: review.map(|open| open.review),
         notification: notice,
     }))
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use onward_core::branch::Branch;
 use onward_core::condition::{PlanScope, Scope, StepScope, TestedValue};
-use onward_core::event::{Decision, ReviewAction};
+use onward_core::event::{DecidedBy, Decision, ReviewAction};
 use onward_core::id::{ArtifactId, BranchId, ReviewId, SessionId};
 use onward_core::role::Permission;
 use onward_core::{Event, Json, PlanId, StepId, Timestamp};
@@ -32,6 +32,8 @@ pub struct DecidedReview {
     pub seq: u64,
     /// The decision.
     pub decision: Decision,
+    /// How it was decided.
+    pub by: DecidedBy,
     /// Who decided.
     pub author: Author,
     /// When.
@@ -203,7 +205,7 @@ impl Engine {
             let Event::UserReviewed {
                 step,
                 review: decided,
-                action: ReviewAction::Decided { decision, .. },
+                action: ReviewAction::Decided { decision, by, .. },
             } = entry.event
             else {
                 return None;
@@ -213,6 +215,7 @@ impl Engine {
                 step,
                 seq: entry.seq,
                 decision,
+                by,
                 author: entry.author,
                 at: entry.at,
             })

@@ -139,25 +139,25 @@ impl OpenReview {
         let assignee = self.review.options.assignee.as_deref();
         assignee.map(Owner::person_of) == Some(Owner::person_of(member))
     }
-}
 
-/// The pending review of a step.
-pub(crate) fn open_review(plan: PlanId, step: Step) -> Option<OpenReview> {
-    let (id, order) = (step.id(), step.order);
-    match step.state {
-        StepState::AwaitingInput { review, .. } => Some(OpenReview {
-            id: review.id,
-            plan,
-            step: id,
-            order,
-            title: step.spec.title,
-            review,
-        }),
-        StepState::Pending { .. }
-        | StepState::InProgress(_)
-        | StepState::Completed { .. }
-        | StepState::Skipped { .. }
-        | StepState::Failed { .. } => None,
+    /// The pending review of a step.
+    pub fn from_step(plan: PlanId, step: Step) -> Option<Self> {
+        let (id, order) = (step.id(), step.order);
+        match step.state {
+            StepState::AwaitingInput { review, .. } => Some(Self {
+                id: review.id,
+                plan,
+                step: id,
+                order,
+                title: step.spec.title,
+                review,
+            }),
+            StepState::Pending { .. }
+            | StepState::InProgress(_)
+            | StepState::Completed { .. }
+            | StepState::Skipped { .. }
+            | StepState::Failed { .. } => None,
+        }
     }
 }
 
@@ -242,7 +242,7 @@ impl Engine {
             Box::pin(async move { Steps(tx).open_reviews(limit).await })
         });
         let steps = steps.await?.into_iter();
-        let reviews = steps.filter_map(|(plan, step)| open_review(plan, step));
+        let reviews = steps.filter_map(|(plan, step)| OpenReview::from_step(plan, step));
         Ok(reviews.collect())
     }
 

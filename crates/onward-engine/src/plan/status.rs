@@ -12,7 +12,7 @@ use onward_store::{PlanLists, Plans, Sheet, StepLine, Steps, Tx, Which};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::plan::list::{OpenReview, open_review};
+use crate::plan::list::OpenReview;
 
 /// Maximum number of steps in each list of a response.
 pub const MAX_LISTED: u32 = 50;
@@ -138,7 +138,9 @@ async fn read(
         Vec::new()
     } else {
         let steps = Steps(tx).under_review(plan, MAX_LISTED).await?;
-        let reviews = steps.into_iter().filter_map(|step| open_review(plan, step));
+        let reviews = steps
+            .into_iter()
+            .filter_map(|step| OpenReview::from_step(plan, step));
         reviews.collect()
     };
     Ok(Status {

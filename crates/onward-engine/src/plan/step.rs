@@ -126,6 +126,8 @@ pub struct ReviewDecision {
     pub is_by_agent: bool,
     /// Changes to the steps, if the decision approves the start of the plan.
     pub edits: Vec<Modification>,
+    /// The recipient of the decision link, if the decision is by link. The caller has verified it.
+    pub link_recipient: Option<String>,
 }
 
 impl ReviewDecision {
@@ -141,6 +143,7 @@ impl ReviewDecision {
             session: None,
             is_by_agent: false,
             edits: Vec::new(),
+            link_recipient: None,
         }
     }
 }
@@ -336,8 +339,15 @@ impl Engine {
             session,
             is_by_agent,
             edits,
+            link_recipient,
         } = review;
-        let reviewer = reviewer(caller, is_by_agent)?;
+        let reviewer = match (reviewer(caller, is_by_agent)?, link_recipient) {
+            (Reviewer::Person, Some(mut recipient)) => {
+                sanitize::text(&mut recipient);
+                Reviewer::Link { recipient }
+            }
+            (reviewer, _) => reviewer,
+        };
         sanitize::optional_text(&mut feedback);
         sanitize::answers(&mut answers);
         let session = sanitize::session(session);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onward_core::event::{Decision, Event, ReviewAction};
+use onward_core::event::{DecidedBy, Decision, Event, ReviewAction};
 use onward_core::step::{Deadline, OnDeadline, ReviewOptions, ReviewScope};
 use onward_engine::next_step::AssignedStep;
 use onward_engine::step::{ReviewDecision, ReviewRequest};
@@ -54,7 +54,7 @@ fn is_by_policy(event: &Event) -> bool {
         event,
         Event::UserReviewed {
             action: ReviewAction::Decided {
-                by_policy: true,
+                by: DecidedBy::Policy,
                 ..
             },
             ..

@@ -389,7 +389,35 @@ async fn a_rolled_back_change_creates_no_notification(harness: &Harness) {
     assert_eq!(take(harness).await.len(), 1);
 }
 
+async fn a_notification_contains_its_review_while_it_is_pending(harness: &Harness) {
+    let plan = harness.plan(1).await;
+    let step = harness.claim(plan.id).await;
+    let review = harness.request_review(&step).await.unwrap().review;
+    let due = take(harness).await;
+    let id = |due: &PlanNotification| due.review.as_ref().map(|review| review.id);
+    assert_eq!(due.iter().map(id).collect::<Vec<_>>(), [Some(review)]);
+    assert_eq!(due[0].notification.finding.review(), Some(review));
+    // Changes are requested, and a later review of the same step is pending.
+    let feedback = Some("shorter".to_owned());
+    let decision = ReviewDecision::new(step.step, Decision::Modify, feedback);
+    let decided = harness.engine.decide_review(&harness.me, decision);
+    decided.await.unwrap();
+    let later = harness.request_review(&step).await.unwrap().review;
+    harness.advance(CLAIM_TIMEOUT);
+    let due = take(harness).await;
+    let mut ids: Vec<_> = due.iter().map(id).collect();
+    ids.sort();
+    assert_eq!(ids, [None, Some(later)]);
+    let abandoned = harness.engine.abandon_plan(&harness.me, plan.id, None);
+    abandoned.await.unwrap();
+    harness.advance(CLAIM_TIMEOUT);
+    let due = take(harness).await;
+    assert!(due.len() >= 2);
+    assert!(due.iter().all(|due| due.review.is_none()));
+}
+
 on_both_databases![
+    a_notification_contains_its_review_while_it_is_pending,
     review_and_failure_notifications_include_their_text,
     one_of_several_servers_delivers_a_notification,
     retries_a_failed_delivery_until_the_last_attempt,

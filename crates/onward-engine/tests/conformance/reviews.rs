@@ -1,9 +1,9 @@
 //! Reviews: approve, reject, modify and skip.
 
-use onward_core::PlanId;
 use onward_core::command::{ActionSpec, Modification, StepRef};
-use onward_core::event::Decision;
+use onward_core::event::{DecidedBy, Decision, ReviewAction};
 use onward_core::plan::PlanFailure;
+use onward_core::{Event, PlanId};
 use onward_engine::Error;
 use onward_engine::next_step::{AssignedStep, NextStep, Peek};
 use onward_engine::step::{OpenedReview, ReviewDecision, ReviewRequest};
@@ -229,6 +229,37 @@ async fn a_review_is_decided_once(harness: &Harness) {
     }
 }
 
+async fn a_decision_by_link_is_recorded_and_made_once(harness: &Harness) {
+    let plan = harness.plan(2).await;
+    let (step, requested) = claim_and_request_review(harness, plan.id).await;
+    let decision = ReviewDecision {
+        review: Some(requested.review),
+        link_recipient: Some("ann\u{0}".to_owned()),
+        ..ReviewDecision::new(step.step, Decision::Approve, None)
+    };
+    let by_link = || harness.engine.decide_review(&harness.me, decision.clone());
+    let [one, other] = <[_; 2]>::from(tokio::join!(by_link(), by_link()));
+    assert_eq!(
+        u32::from(one.is_ok()) + u32::from(other.is_ok()),
+        1,
+        "{one:?} {other:?}"
+    );
+    assert_eq!(code(by_link().await), "illegal_transition");
+    let decided = harness
+        .engine
+        .review_decision(&harness.me, requested.review);
+    let decided = decided.await.unwrap().expect("it was decided");
+    let recipient = "ann\u{fffd}".to_owned();
+    assert_eq!(decided.by, DecidedBy::Link { recipient });
+    let full = harness.engine.full_plan(&harness.me, plan.id);
+    let events = full.await.unwrap().events;
+    let decisions = events.iter().filter(|entry| {
+        let is_decision = |action: &ReviewAction| matches!(action, ReviewAction::Decided { .. });
+        matches!(&entry.event, Event::UserReviewed { action, .. } if is_decision(action))
+    });
+    assert_eq!(decisions.count(), 1);
+}
+
 async fn rejects_a_review_of_a_step_that_is_not_in_progress(harness: &Harness) {
     let plan = harness.plan(3).await;
     let first = harness.claim(plan.id).await;
@@ -291,6 +322,7 @@ on_both_databases![
     rejects_and_stores_a_result_for_a_step_awaiting_review,
     accepts_results_for_other_claimed_steps_during_a_review,
     a_review_is_decided_once,
+    a_decision_by_link_is_recorded_and_made_once,
     rejects_a_review_of_a_step_that_is_not_in_progress,
     lists_pending_reviews_of_all_plans_oldest_first,
     rejects_modifications_of_a_plan_awaiting_review,

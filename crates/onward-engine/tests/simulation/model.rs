@@ -133,14 +133,16 @@ impl Model {
                     },
                 )
             }
-            Operation::Decide(step, decision, feedback) => {
-                self.with_step(tenant, *step, None, ctx, |plan, index| {
-                    let feedback = feedback.as_deref();
-                    Ok(Response::Reviewed(
-                        plan.decide(index, *decision, feedback, ctx)?,
-                    ))
-                })
-            }
+            Operation::Decide {
+                step,
+                decision,
+                feedback,
+                by_link,
+            } => self.with_step(tenant, *step, None, ctx, |plan, index| {
+                let feedback = feedback.as_deref();
+                let decided = plan.decide(index, *decision, feedback, *by_link, ctx);
+                Ok(Response::Reviewed(decided?))
+            }),
             Operation::Modify {
                 plan,
                 modification,

@@ -34,7 +34,12 @@ pub(crate) enum Operation {
     Progress(ProgressReport),
     RecordActivity(StepId, ProgressSource, Option<SessionId>),
     RequestReview(ReviewRequest),
-    Decide(StepId, Decision, Option<String>),
+    Decide {
+        step: StepId,
+        decision: Decision,
+        feedback: Option<String>,
+        by_link: bool,
+    },
     Modify {
         plan: PlanId,
         modification: Modification,
@@ -97,12 +102,19 @@ impl Request {
                 engine.request_review(caller, review_request).await,
                 Response::ReviewRequested,
             ),
-            Operation::Decide(step, decision, feedback) => Response::from_result(
-                engine
-                    .decide_review(caller, ReviewDecision::new(step, decision, feedback))
-                    .await,
-                Response::Reviewed,
-            ),
+            Operation::Decide {
+                step,
+                decision,
+                feedback,
+                by_link,
+            } => {
+                let review = ReviewDecision {
+                    link_recipient: by_link.then(|| "ann".to_owned()),
+                    ..ReviewDecision::new(step, decision, feedback)
+                };
+                let decided = engine.decide_review(caller, review).await;
+                Response::from_result(decided, Response::Reviewed)
+            }
             Operation::Modify {
                 plan,
                 modification,
@@ -222,9 +234,16 @@ impl fmt::Display for Request {
                     .map(|token| short(token.as_str())),
                 review_request.summary
             ),
-            Operation::Decide(step, decision, feedback) => {
-                write!(f, "decide {decision} on step {}, {feedback:?}", short(step))
-            }
+            Operation::Decide {
+                step,
+                decision,
+                feedback,
+                by_link,
+            } => write!(
+                f,
+                "decide {decision} on step {} (by link: {by_link}), {feedback:?}",
+                short(step)
+            ),
             Operation::Modify {
                 plan,
                 modification,

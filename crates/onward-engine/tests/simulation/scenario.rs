@@ -244,7 +244,12 @@ impl Agents {
                 .map(|step| step.id())
         };
         if let Some(step) = first_with(StepStatus::AwaitingInput) {
-            return Operation::Decide(step, onward_core::event::Decision::Approve, None);
+            return Operation::Decide {
+                step,
+                decision: onward_core::event::Decision::Approve,
+                feedback: None,
+                by_link: false,
+            };
         }
         match first_with(StepStatus::InProgress) {
             Some(step) => self.result_for(plan, step),

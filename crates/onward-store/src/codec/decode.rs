@@ -18,7 +18,6 @@ use onward_core::step::{Claim, FailReason, SkipCause, StepResult};
 use onward_core::{Code, Event, Json, PlanStatus, StepId, StepStatus};
 
 use super::details::Details;
-use super::encode::POLICY;
 use super::part::{ACTIONS, each};
 use super::review;
 use super::scalar::{Priority, values};
@@ -341,7 +340,7 @@ fn reviewed(step: StepId, mut details: Owned) -> Result<Event, Undecodable> {
             decision: word("action", details.action, &Decision::ALL, Decision::as_str)?,
             feedback: details.feedback,
             answers: details.answers,
-            by_policy: details.by.as_deref() == Some(POLICY),
+            by: review::parse_decided_by(details.by, details.recipient)?,
         }
     };
     Ok(Event::UserReviewed {

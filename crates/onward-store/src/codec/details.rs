@@ -87,6 +87,7 @@ optional_fields! {
         questions: Vec<T>,
         rationale: T,
         reason: Cow<'e, str>,
+        recipient: T,
         refused: T,
         research_question: T,
         result: V,

@@ -19,8 +19,6 @@ use super::part::{BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, each, s
 use super::review;
 use super::scalar::{Millis, Priority, Text, texts};
 
-/// The author of a decision at a deadline.
-pub(super) const POLICY: &str = "policy";
 const PENDING: &str = StepStatus::Pending.as_str();
 const IN_PROGRESS: &str = StepStatus::InProgress.as_str();
 const AWAITING_INPUT: &str = StepStatus::AwaitingInput.as_str();
@@ -277,9 +275,9 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 decision,
                 feedback,
                 answers,
-                by_policy,
+                by,
             } => {
-                self.by = by_policy.then_some(POLICY);
+                (self.by, self.recipient) = review::decided_by(by);
                 self.feedback = feedback.as_deref();
                 self.answers = answers.as_ref();
                 if *decision == Decision::Modify {

@@ -1,11 +1,16 @@
-//! Mirror of the optional parts of a review: typed questions and the deadline.
+//! Mirror of the optional parts of a review, and of how it was decided.
 
+use onward_core::event::DecidedBy;
 use onward_core::step::{Deadline, FieldKind, FieldOption, OnDeadline, ReviewField, ReviewOptions};
 use onward_core::{Json, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::part::each;
 use super::scalar::{Text, optional};
+use super::{Undecodable, required, unknown};
+
+const POLICY: &str = "policy";
+const LINK: &str = "link";
 
 /// Mirror of a question. Keys are in alphabetical order, here and below.
 #[derive(Serialize, Deserialize)]
@@ -101,4 +106,29 @@ pub(crate) fn on_deadline(options: &ReviewOptions) -> Option<Text<OnDeadline>> {
 /// The time of a deadline.
 pub(crate) fn due_at(options: &ReviewOptions) -> Option<Text<Timestamp>> {
     options.deadline.map(|deadline| Text(deadline.at))
+}
+
+/// The mirror of how a review was decided: `by` and the recipient of a link. A reviewer is the author
+/// of the event.
+pub(crate) fn decided_by(by: &DecidedBy) -> (Option<&str>, Option<&str>) {
+    match by {
+        DecidedBy::Reviewer => (None, None),
+        DecidedBy::Policy => (Some(POLICY), None),
+        DecidedBy::Link { recipient } => (Some(LINK), Some(recipient)),
+    }
+}
+
+/// How a review was decided.
+pub(crate) fn parse_decided_by(
+    by: Option<String>,
+    recipient: Option<String>,
+) -> Result<DecidedBy, Undecodable> {
+    match by.as_deref() {
+        None => Ok(DecidedBy::Reviewer),
+        Some(POLICY) => Ok(DecidedBy::Policy),
+        Some(LINK) => Ok(DecidedBy::Link {
+            recipient: required("recipient", recipient)?,
+        }),
+        Some(other) => Err(unknown("by", other, &[POLICY, LINK])),
+    }
 }

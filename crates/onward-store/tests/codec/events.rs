@@ -10,7 +10,8 @@ use onward_core::branch::{Action, Branch, BranchVerdict, Effect, NoEffect};
 use onward_core::budget::{Budget, Exhausted, Limit, Used};
 use onward_core::condition::Condition;
 use onward_core::event::{
-    Change, Created, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction, Successor,
+    Change, Created, DecidedBy, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
+    Successor,
 };
 use onward_core::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId,
@@ -463,13 +464,22 @@ fn effects() -> BoxedStrategy<Effect> {
 fn review_actions() -> BoxedStrategy<ReviewAction> {
     prop_oneof![
         1 => requests(),
-        3 => (select(&Decision::ALL[..]), option::of(text()), option::of(answers()), any::<bool>())
-            .prop_map(|(decision, feedback, answers, by_policy)| ReviewAction::Decided {
+        3 => (select(&Decision::ALL[..]), option::of(text()), option::of(answers()), decided_by())
+            .prop_map(|(decision, feedback, answers, by)| ReviewAction::Decided {
                 decision,
                 feedback,
                 answers,
-                by_policy,
+                by,
             }),
+    ]
+    .boxed()
+}
+
+fn decided_by() -> BoxedStrategy<DecidedBy> {
+    prop_oneof![
+        Just(DecidedBy::Reviewer),
+        Just(DecidedBy::Policy),
+        text().prop_map(|recipient| DecidedBy::Link { recipient }),
     ]
     .boxed()
 }

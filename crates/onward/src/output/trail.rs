@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use onward_core::branch::{BranchVerdict, Effect};
 use onward_core::event::{
-    Change, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
+    Change, DecidedBy, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
 };
 use onward_core::step::{ReviewScope, SkipCause};
 use onward_core::{Event, StepId, Timestamp};
@@ -302,7 +302,7 @@ impl Trail {
                 decision,
                 feedback,
                 answers,
-                by_policy,
+                by,
             } => {
                 let decided = match decision {
                     Decision::Approve => format!("approved {step}"),
@@ -310,10 +310,11 @@ impl Trail {
                     Decision::Modify => format!("requested changes to {step}"),
                     Decision::Skip => format!("decided to skip {step}"),
                 };
-                let decided = if *by_policy {
-                    format!("{decided} by policy, at the deadline")
-                } else {
-                    decided
+                let decided = match by {
+                    DecidedBy::Reviewer => decided,
+                    DecidedBy::Policy => format!("{decided} by policy, at the deadline"),
+                    // The author names the recipient.
+                    DecidedBy::Link { .. } => format!("{decided} with a decision link"),
                 };
                 // The feedback of requested changes contains the answers.
                 let answers = answers.as_ref().filter(|_| *decision != Decision::Modify);

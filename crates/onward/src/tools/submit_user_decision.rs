@@ -175,6 +175,7 @@ impl Spec for SubmitUserDecision {
             token: params::claim_token(input.claim_token),
             session: params::session_id(input.session_id),
             edits: Edit::modifications(input.edits.unwrap_or_default(), &context.engine)?,
+            link_recipient: None,
         };
         match context.engine.decide_review(caller, review).await {
             Ok(reviewed) => Ok(review::DecisionOutcome::new(&reviewed)),

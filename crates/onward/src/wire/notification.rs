@@ -1,7 +1,7 @@
 //! Notifications about stalls, reviews and failures, as sent to webhooks and to the dashboard's
 //! script.
 
-use onward_core::finding::{DUE, Kind};
+use onward_core::finding::Kind;
 use onward_core::policy::OnStall;
 use onward_core::{PlanId, PlanStatus, Timestamp};
 use onward_engine::Caller;
@@ -115,14 +115,12 @@ impl Notification {
 /// The path of the dashboard page.
 fn page(source: &PlanNotification) -> String {
     let finding = &source.notification.finding;
-    match (finding.kind, finding.key.strip_prefix("review/")) {
-        (Kind::Review, Some(review)) => {
-            let review = review.strip_suffix(DUE).unwrap_or(review);
-            format!("/reviews/{review}")
-        }
-        (Kind::Budget, _) => format!("/plans/{}?tab=about#budget", source.notification.plan),
-        (Kind::Stall | Kind::Review | Kind::Failure | Kind::NoAgent, _) => {
-            format!("/plans/{}", source.notification.plan)
+    let plan = source.notification.plan;
+    match (finding.kind, finding.review()) {
+        (_, Some(review)) => format!("/reviews/{review}"),
+        (Kind::Budget, None) => format!("/plans/{plan}?tab=about#budget"),
+        (Kind::Stall | Kind::Review | Kind::Failure | Kind::NoAgent, None) => {
+            format!("/plans/{plan}")
         }
     }
 }

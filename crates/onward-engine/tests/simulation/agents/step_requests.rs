@@ -188,7 +188,12 @@ impl Agents {
         let feedback = rng.pick(&feedbacks).copied().unwrap_or_default();
         let feedback = rng.percent(80).then(|| feedback.to_owned());
         let step = step.unwrap_or(StepId::from_u128(rng.id()));
-        Operation::Decide(step, decision, feedback)
+        Operation::Decide {
+            step,
+            decision,
+            feedback,
+            by_link: rng.percent(20),
+        }
     }
 
     /// A result that passes the gates of its step, without a token.

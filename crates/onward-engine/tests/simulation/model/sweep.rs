@@ -188,7 +188,7 @@ impl Plan {
             .into_iter()
             .find(|(_, at, _)| *at <= ctx.now)
         {
-            let decided = self.decide(index, decision, None, ctx);
+            let decided = self.decide(index, decision, None, false, ctx);
             decided.expect("a review can be decided at its deadline");
         }
     }

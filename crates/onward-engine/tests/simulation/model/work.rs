@@ -211,13 +211,15 @@ impl Plan {
         index: usize,
         decision: Decision,
         feedback: Option<&str>,
+        by_link: bool,
         ctx: &Context<'_>,
     ) -> Result<ReviewResponse, Code> {
         let step = &self.steps[index];
         let id = step.id();
         let feedback = feedback.filter(|feedback| !feedback.trim().is_empty());
         let is_open = step.status == StepStatus::AwaitingInput;
-        if let Some((decided, said, response)) = step.decided.as_ref().filter(|_| !is_open)
+        if let Some((decided, said, response)) =
+            step.decided.as_ref().filter(|_| !is_open && !by_link)
             && *decided == decision
             && said.as_deref() == feedback
         {
