@@ -36,7 +36,7 @@ pub(crate) use kind::Kind;
 pub(crate) use location::home;
 pub(crate) use settings::{Setting, Settings};
 pub(crate) use source::Source;
-pub(crate) use values::{ApiKey, Provider, display_origin};
+pub(crate) use values::{ApiKey, MessageFormat, Provider, display_origin};
 
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Flags {

@@ -13,6 +13,7 @@
 
 mod cli;
 mod config;
+mod decision_link;
 mod exit;
 mod extraction;
 mod failure;

@@ -4,6 +4,8 @@
 //! tenants once a minute in case a change was missed. Pending notifications are stored in the
 //! database, so a restart loses none.
 
+mod links;
+mod message;
 mod webhook;
 
 use std::collections::HashMap;
@@ -21,6 +23,7 @@ use tokio::sync::watch;
 
 use crate::config;
 use crate::wire::notification::Notification;
+use links::Links;
 use webhook::Webhook;
 
 /// Interval between checks of changed tenants.
@@ -46,10 +49,7 @@ pub(crate) struct WebhookTest(Webhook);
 impl WebhookTest {
     /// Returns `None` unless both a webhook and a secret are configured.
     pub(crate) fn new(notify: &config::Notify) -> Result<Option<Self>, reqwest::Error> {
-        let (Some(url), Some(secret)) = (&notify.webhook, &notify.secret) else {
-            return Ok(None);
-        };
-        Ok(Some(Self(Webhook::new(url, secret)?)))
+        Ok(Webhook::new(notify)?.map(Self))
     }
 
     /// Sends one. The error states why it was not accepted.
@@ -63,6 +63,8 @@ pub(crate) struct Notifier {
     engine: Engine,
     webhook: Webhook,
     kinds: Vec<Kind>,
+    /// Creates decision links, if the dashboard's address is known.
+    links: Option<Links>,
     /// The dashboard's address, if there is one.
     base_url: Option<Arc<str>>,
     changes: Receiver<Changed>,
@@ -82,11 +84,14 @@ impl Notifier {
         engine: &Engine,
         base_url: Option<Arc<str>>,
     ) -> Result<Option<Self>, reqwest::Error> {
-        let (Some(url), Some(secret)) = (&notify.webhook, &notify.secret) else {
+        let Some(webhook) = Webhook::new(notify)? else {
             return Ok(None);
         };
         Ok(Some(Self {
-            webhook: Webhook::new(url, secret)?,
+            webhook,
+            links: base_url
+                .as_deref()
+                .and_then(|base| Links::new(notify, base)),
             kinds: notify.kinds.clone(),
             base_url,
             changes: engine.subscribe(),
@@ -180,7 +185,10 @@ impl Notifier {
     }
 
     async fn deliver(&self, tenant: &str, pending: &PlanNotification) -> DeliveryAttempt {
-        let notification = Notification::new(pending, tenant, self.base_url.as_deref());
+        let mut notification = Notification::new(pending, tenant, self.base_url.as_deref());
+        if let Some(links) = &self.links {
+            links.add(&mut notification, pending, tenant, self.engine.now());
+        }
         match self
             .webhook
             .send(&notification, pending.notification.tries)

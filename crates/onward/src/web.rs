@@ -51,6 +51,7 @@ use tokio::sync::watch;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::config::Config;
+use crate::decision_link::LinkSigner;
 use crate::exit::Exit;
 use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
@@ -92,6 +93,8 @@ struct Site {
     metrics: PrometheusHandle,
     /// Configuration values that the dashboard displays.
     settings: pages::settings::ConfigView,
+    /// Verifies decision links, if a webhook is configured.
+    link_signer: Option<LinkSigner>,
     /// Sends test notifications, if a webhook is configured.
     webhook_test: Option<WebhookTest>,
     /// Cached numbers of plans by state.
@@ -201,6 +204,7 @@ impl Server {
             write_check: health::WriteCheck::default(),
             metrics,
             settings: pages::settings::ConfigView::new(config),
+            link_signer: config.notify.link_secret().map(LinkSigner::new),
             webhook_test,
             attention_counts: pages::cached::Cached::default(),
             hour_counts: pages::cached::Cached::default(),

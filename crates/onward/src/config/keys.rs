@@ -15,7 +15,9 @@ use onward_core::turn::{OnStall, OnTextLoop, Parts};
 use onward_engine::Sync;
 
 use super::kind::Kind::{self, *};
-use super::values::{ApiKey as ApiKeyValue, ProgressRule, Provider, from_str, list_from_str};
+use super::values::{
+    ApiKey as ApiKeyValue, MessageFormat, ProgressRule, Provider, from_str, list_from_str,
+};
 use DefaultValue::{Fixed, Unset};
 use Trust::{Project, User};
 
@@ -93,6 +95,7 @@ const PART: Kind = Choice(|| Parts::SWITCHES.map(|(name, _)| name).to_vec());
 const PROGRESS_RULE: Kind = Choice(|| vec!["default", "plain"]);
 const SYNC: Kind = Choice(|| Sync::ALL.map(Sync::as_str).to_vec());
 const PROVIDER: Kind = Choice(|| vec!["openai", "anthropic"]);
+const MESSAGE_FORMAT: Kind = Choice(|| vec!["json", "slack", "teams"]);
 const FINDING: Kind = Choice(|| finding::Kind::ALL.map(finding::Kind::as_str).to_vec());
 const ROLE: Kind = Choice(|| Role::ALL.map(Role::as_str).to_vec());
 const OLLAMA: &str = "http://127.0.0.1:11434/v1";
@@ -184,6 +187,10 @@ tables! {
         secret: Option<String> = key(Secret(32), Unset("none"), User, "signs the notifications").example("…");
         #[serde(deserialize_with = "list_from_str")]
         kinds: Vec<finding::Kind> = key(List(&FINDING), Fixed("stall review failure no_agent budget"), Project, "kinds of notifications to send");
+        format: MessageFormat = key(MESSAGE_FORMAT, Fixed("json"), User,
+            "format of the notifications");
+        link_valid_hours: u32 = key(Number(0, 8_760), Fixed("72"), User,
+            "how long a decision link of a review is valid; 0: no links");
     }
     Serve("serve.", "`onward serve`; see docs/serve.md", None) {
         bind: SocketAddr = key(Bind, Fixed("127.0.0.1:7171"), User, "address to listen on; port 0 selects a free port");

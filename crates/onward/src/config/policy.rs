@@ -96,4 +96,10 @@ impl Notify {
     pub(crate) fn display_webhook(&self) -> Option<String> {
         self.webhook.as_deref().map(display_origin)
     }
+
+    /// The secret that signs decision links, if they are enabled.
+    pub(crate) fn link_secret(&self) -> Option<&str> {
+        let secret = self.secret.as_deref();
+        secret.filter(|_| self.webhook.is_some() && self.link_valid_hours > 0)
+    }
 }

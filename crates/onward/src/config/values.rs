@@ -21,6 +21,15 @@ pub(crate) enum Provider {
     Anthropic,
 }
 
+/// The format of notifications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MessageFormat {
+    Json,
+    Slack,
+    Teams,
+}
+
 #[derive(Clone, serde::Deserialize)]
 pub(crate) struct ApiKey(String);
 

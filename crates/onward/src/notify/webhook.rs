@@ -1,4 +1,4 @@
-//! Webhook delivery: one signed JSON request per notification.
+//! Webhook delivery: one signed request per notification.
 //!
 //! The signature covers the timestamp and the body, which prevents replay. Redirects are not
 //! followed, only the response status is read, and a request times out after [`TIMEOUT`].
@@ -9,6 +9,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use reqwest::header::CONTENT_TYPE;
 use sha2::Sha256;
 
+use super::message;
+use crate::config::{self, MessageFormat};
 use crate::wire::notification::Notification;
 
 /// Timeout of a request.
@@ -28,10 +30,15 @@ pub(super) struct Webhook {
     client: reqwest::Client,
     url: String,
     secret: String,
+    format: MessageFormat,
 }
 
 impl Webhook {
-    pub(super) fn new(url: &str, secret: &str) -> Result<Self, reqwest::Error> {
+    /// Returns `None` unless both a webhook and a secret are configured.
+    pub(super) fn new(notify: &config::Notify) -> Result<Option<Self>, reqwest::Error> {
+        let (Some(url), Some(secret)) = (&notify.webhook, &notify.secret) else {
+            return Ok(None);
+        };
         // Installed once per process; a second installation fails and is ignored.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder()
@@ -39,16 +46,17 @@ impl Webhook {
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("onward/", env!("CARGO_PKG_VERSION")))
             .build()?;
-        Ok(Self {
+        Ok(Some(Self {
             client,
-            url: url.to_owned(),
-            secret: secret.to_owned(),
-        })
+            url: url.clone(),
+            secret: secret.clone(),
+            format: notify.format,
+        }))
     }
 
     /// Sends a notification. The error states why it was not accepted.
     pub(super) async fn send(&self, notification: &Notification, tries: u32) -> Result<(), String> {
-        let body = serde_json::to_string(notification).map_err(|why| why.to_string())?;
+        let body = message::body(notification, self.format).map_err(|why| why.to_string())?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = now.map_or(0, |now| now.as_secs()).to_string();
         let signature = sign(&self.secret, &seconds, &body).ok_or("cannot sign the request")?;

@@ -38,6 +38,16 @@ pub(crate) fn author(name: &str, session: Option<&str>) -> String {
     }
 }
 
+/// The author of a decision, and its link if there is one.
+pub(crate) fn decider(name: &str, by: &DecidedBy) -> String {
+    match by {
+        DecidedBy::Reviewer | DecidedBy::Policy => author(name, None),
+        DecidedBy::Link { recipient } => {
+            format!("{} (with a decision link)", format::person(recipient))
+        }
+    }
+}
+
 impl Trail {
     pub(crate) fn new(steps: impl IntoIterator<Item = (StepId, u32, Option<String>)>) -> Self {
         let steps = steps.into_iter();

@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::{Site, cookies};
+use crate::decision_link::PATH_PREFIX;
 
 /// Path prefixes that are not part of the dashboard.
 const NON_PAGE_PREFIXES: [&str; 6] = [
@@ -24,9 +25,11 @@ pub(super) fn is_page(path: &str) -> bool {
         .any(|prefix| path.starts_with(prefix))
 }
 
-/// Dashboard paths that need no authentication: sign-in and assets.
+/// Dashboard paths that need no authentication: sign-in, assets and decision links, whose path is the
+/// credential.
 pub(super) fn is_public(path: &str) -> bool {
-    path == "/login" || path.starts_with("/login/") || path.starts_with("/assets/")
+    let prefixes = ["/login/", "/assets/", PATH_PREFIX];
+    path == "/login" || prefixes.iter().any(|prefix| path.starts_with(prefix))
 }
 
 /// Whether the request comes from a browser that expects a page.

@@ -11,6 +11,7 @@ mod agent_name;
 mod approval;
 mod assets;
 pub(super) mod cached;
+mod decide;
 mod evidence;
 mod export;
 mod fields;
@@ -29,6 +30,7 @@ mod plan;
 mod plans;
 pub(super) mod problem;
 mod provider;
+mod review_form;
 mod sessions;
 pub(super) mod settings;
 mod skills;
@@ -60,6 +62,7 @@ use super::browser::redirect;
 use super::problem::Problem;
 use super::sign_in::CALLBACK;
 use super::{Site, cookies, events};
+use crate::decision_link::PATH_PREFIX;
 use crate::tools::in_flight;
 use form::Form;
 
@@ -103,6 +106,7 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/plans/{plan}/steps/{step}/fork", post(actions::fork))
         .route("/plans/{plan}/steps/{step}/instruct", post(actions::edit))
         .route("/plans/{plan}/steps/{step}/move", post(actions::move_to))
+        .route("/decide/{token}", get(decide::show).post(decide::submit))
         .route("/inbox", get(inbox::show))
         .route("/jump", get(jump::show))
         .route("/reviews", get(|uri: Uri| moved("/inbox", uri)))
@@ -146,8 +150,14 @@ async fn moved(path: &str, uri: Uri) -> Response {
 }
 
 async fn with_security_headers(request: Request, next: Next) -> Response {
+    let has_token = request.uri().path().starts_with(PATH_PREFIX);
     let mut response = next.run(request).await;
-    add_security_headers(response.headers_mut());
+    let headers = response.headers_mut();
+    add_security_headers(headers);
+    if has_token {
+        // Without the path, which is a credential.
+        headers.insert(REFERRER_POLICY, HeaderValue::from_static("strict-origin"));
+    }
     response
 }
 

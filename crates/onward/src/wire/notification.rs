@@ -1,8 +1,10 @@
 //! Notifications about stalls, reviews and failures, as sent to webhooks and to the dashboard's
 //! script.
 
+use onward_core::event::Decision;
 use onward_core::finding::Kind;
 use onward_core::policy::OnStall;
+use onward_core::step::ReviewScope;
 use onward_core::{PlanId, PlanStatus, Timestamp};
 use onward_engine::Caller;
 use onward_engine::notification::PlanNotification;
@@ -20,7 +22,7 @@ pub(crate) struct Notification {
     pub(crate) id: String,
     kind: &'static str,
     /// One sentence for the user.
-    text: String,
+    pub(crate) text: String,
     tenant: String,
     /// When the condition began.
     since: String,
@@ -30,10 +32,53 @@ pub(crate) struct Notification {
     step: Option<Step>,
     /// The summary under review, why the plan failed, or the exhausted limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
+    pub(crate) note: Option<String>,
     /// The dashboard page, if the server's URL is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
+    pub(crate) url: Option<String>,
+    /// The recipient of the decision links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) recipient: Option<String>,
+    /// The decision links, if the review is pending.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) decisions: Vec<DecisionUrl>,
+}
+
+/// A link that opens the confirmation page of a decision.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DecisionUrl {
+    pub(crate) action: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) url: String,
+    pub(crate) expires_at: String,
+}
+
+impl DecisionUrl {
+    pub(crate) fn new(
+        decision: Decision,
+        scope: ReviewScope,
+        url: String,
+        expires_at: Timestamp,
+    ) -> Self {
+        Self {
+            action: decision.as_str(),
+            title: button_label(decision, scope),
+            url,
+            expires_at: super::at(expires_at),
+        }
+    }
+}
+
+/// The button of a decision, as on the review page.
+pub(crate) fn button_label(decision: Decision, scope: ReviewScope) -> &'static str {
+    match (decision, scope) {
+        (Decision::Approve, ReviewScope::Start) => "Approve and start",
+        (Decision::Approve, ReviewScope::Plan | ReviewScope::Step) => "Approve and continue",
+        (Decision::Modify, _) => "Request changes",
+        (Decision::Skip, _) => "Skip step",
+        (Decision::Reject, _) => "Reject and fail plan",
+    }
 }
 
 #[derive(Serialize)]
@@ -82,6 +127,8 @@ impl Notification {
             step,
             note: finding.note.as_ref().map(short),
             url: base_url.map(|base| format!("{base}{}", page(source))),
+            recipient: None,
+            decisions: Vec::new(),
         }
     }
 
@@ -103,6 +150,8 @@ impl Notification {
             step: None,
             note: None,
             url: None,
+            recipient: None,
+            decisions: Vec::new(),
         }
     }
 

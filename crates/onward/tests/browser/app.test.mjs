@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
+import { ANSWERS, FIELDS, answersOf, fill } from "./questions.mjs";
 import { axe, launchBrowser, runWithServer } from "./test-server.mjs";
 
 const MODULES = path.join(process.env.ONWARD_MODULES, "node_modules");
@@ -129,6 +130,38 @@ test("a button decides a review through the host, with the answers, and sends th
     const [message] = await page.evaluate(() => window.host.messages);
     assert.ok(message.includes(stepId) && message.includes("approve"), message);
     assert.deepEqual(page.consoleErrors, []);
+}));
+
+test("an app answers questions of every type", () => runWithServer(browser, async (server, context) => {
+    const plan = await server.createPlan("Boats");
+    const stepId = await server.startStep(plan);
+    const page = await openHost(server, context);
+    const app = await openApp(page, "request_user_review", { stepId, summary: "Two remain.", fields: FIELDS });
+    await app.locator("[name=field-note]").waitFor();
+    await fill(app);
+    await app.locator("[name=field-count]").fill("many");
+    await app.locator("button[value=approve]").click();
+    await app.locator(".decide .error").waitFor();
+    assert.equal(await app.locator("[name=field-note]").inputValue(), "light");
+    await app.locator("[name=field-count]").fill("2.5");
+    await app.locator("button[value=approve]").click();
+    await app.locator("article.review").waitFor({ state: "detached" });
+    assert.deepEqual(await answersOf(server, plan), ANSWERS);
+    assert.deepEqual(page.consoleErrors, []);
+}));
+
+test("an app links to the page of a review that a step requires", () => runWithServer(browser, async (server, context) => {
+    const step = { stepType: "search", instructions: "Find offers.", reviewRequired: true };
+    const { planId } = await server.post("/plans", { name: "Boats", researchQuestion: "Which?", steps: [step] });
+    const stepId = await server.startStep(planId);
+    await server.post(`/steps/${stepId}/result`, { resultSummary: "Two remain." });
+    const page = await openHost(server, context);
+    const app = await openApp(page, "get_plan_status", { planId });
+    await app.locator("article.review a.button").click();
+    await page.waitForFunction(() => window.host.links.length === 1);
+    const { reviews } = await (await fetch(`${server.url}/api/v1/reviews`)).json();
+    assert.deepEqual(await page.evaluate(() => window.host.links), [`${server.url}/reviews/${reviews[0].reviewId}`]);
+    assert.equal(await app.locator("button[name=decision]").count(), 0);
 }));
 
 test("an app follows the theme of the host, not that of the system", () => runWithServer(browser, async (server, context) => {

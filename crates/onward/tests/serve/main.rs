@@ -14,6 +14,7 @@
 mod access;
 mod basics;
 mod bounds;
+mod decision_links;
 mod discovery;
 mod events;
 mod interrupted_calls;
@@ -25,6 +26,7 @@ mod mcp;
 mod memory;
 mod metrics;
 mod notify;
+mod notify_formats;
 mod openapi;
 mod origin;
 mod page_routes;

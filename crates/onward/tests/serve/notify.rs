@@ -17,10 +17,10 @@ use crate::basics::plan;
 use crate::program;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-const SECRET: &str = "a secret of thirty-two characters";
+pub(crate) const SECRET: &str = "a secret of thirty-two characters";
 
 /// Whether the signature covers the timestamp and the body, and is less than a minute old.
-fn is_signed(request: &ReceivedRequest) -> bool {
+pub(crate) fn is_signed(request: &ReceivedRequest) -> bool {
     let timestamp = request.header("onward-timestamp");
     let age = crate::issuer::now().abs_diff(timestamp.parse().expect("timestamp is a number"));
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("valid key");
@@ -37,14 +37,14 @@ fn is_signed(request: &ReceivedRequest) -> bool {
 }
 
 /// A local webhook receiver.
-struct Receiver {
+pub(crate) struct Receiver {
     server: MockServer,
     status: Arc<AtomicU16>,
 }
 
 impl Receiver {
     /// Starts a receiver that sends this reply first, and then 200.
-    fn start(first: Option<Reply>) -> Self {
+    pub(crate) fn start(first: Option<Reply>) -> Self {
         let status = Arc::new(AtomicU16::new(200));
         let current = Arc::clone(&status);
         let reply = move |_: &_| Reply::status(current.load(Ordering::SeqCst));
@@ -55,7 +55,7 @@ impl Receiver {
         Self { server, status }
     }
 
-    fn config(&self) -> String {
+    pub(crate) fn config(&self) -> String {
         format!(
             "[notify]\nwebhook = \"{}/secret-path\"\nsecret = \"{SECRET}\"",
             self.server.url
@@ -71,7 +71,7 @@ impl Receiver {
         self.status.store(status, Ordering::SeqCst);
     }
 
-    async fn wait_for(&self, number: usize) -> Vec<ReceivedRequest> {
+    pub(crate) async fn wait_for(&self, number: usize) -> Vec<ReceivedRequest> {
         self.server.wait_for_requests(number).await
     }
 
@@ -84,7 +84,7 @@ impl Receiver {
     }
 }
 
-fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().expect("value is a string")
 }
 
@@ -94,7 +94,7 @@ async fn request_review(server: &Server) -> (String, String) {
     request_review_with(server, request).await
 }
 
-async fn request_review_with(server: &Server, request: Value) -> (String, String) {
+pub(crate) async fn request_review_with(server: &Server, request: Value) -> (String, String) {
     let created = server.post("/api/v1/plans", plan()).await.expect_success();
     let id = text(&created["planId"]).to_owned();
     let at = format!("/api/v1/plans/{id}/next");

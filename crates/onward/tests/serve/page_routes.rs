@@ -118,6 +118,9 @@ pub(crate) const ROUTES: &[(&str, &str, Route)] = &[
         "/plans/{plan}/steps/{step}/move",
         Page("member", &[("position", "2")]),
     ),
+    // The token is the credential: `decision_links.rs`.
+    ("GET", "/decide/{token}", Separate),
+    ("POST", "/decide/{token}", Separate),
     ("GET", "/inbox", Page("viewer", &[])),
     ("GET", "/jump", Page("viewer", &[])),
     ("GET", "/reviews", Page("viewer", &[])),

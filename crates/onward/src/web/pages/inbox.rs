@@ -18,20 +18,17 @@ use onward_core::step::ReviewScope;
 use onward_core::{Code, PlanId, StepId, StepStatus};
 use onward_engine::list::OpenReview;
 use onward_engine::step::ReviewDecision;
-use onward_engine::{Caller, Engine, Error};
 
 use super::actions::find_step;
-use super::approval::{self, StepInputs};
-use super::evidence::{EvidenceRow, reviewer};
-use super::fields::{self, FieldInput};
-use super::format::{Age, Clock, RelativeTime, multiline, one_line, sentence};
-use super::layout::{Layout, Section, denial, render};
-use super::markdown_html::MarkdownHtml;
+use super::approval;
+use super::format::{Age, RelativeTime, one_line};
+use super::layout::{Layout, Section, render};
 use super::plan::step_name;
+use super::review_form::{FormError, ReviewForm, SubmittedForm};
 use super::tag::Tag;
-use super::{Fields, FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
+use super::{FormPost, PageError, PageResult, Visit, redirect, run_to_completion};
 use crate::output::{format, trail};
-use crate::tools::submit_user_decision::{Edit, feedback_with_answers, question_line};
+use crate::tools::submit_user_decision::Edit;
 use crate::web::problem::Problem;
 
 /// Maximum number of items in the list.
@@ -40,13 +37,6 @@ const PAGE_SIZE: usize = 100;
 const MAX_REVIEWS: u32 = 500;
 /// Maximum number of steps in progress that are loaded for a stuck plan.
 const MAX_IN_PROGRESS: u32 = 200;
-/// Maximum characters of the step's context.
-const MAX_CONTEXT_CHARS: usize = 6_000;
-const MAX_CHARS: usize = 20_000;
-/// A longer summary is collapsed to its first lines.
-const MAX_LINES: usize = 12;
-/// A paragraph of this many characters counts as one more line.
-const LINE_CHARS: usize = 90;
 
 /// Stuck steps that are displayed without expanding the list.
 const VISIBLE_STEPS: usize = 5;
@@ -105,77 +95,6 @@ enum Selected {
     Stuck(StuckView),
 }
 
-/// A pending review with its form, on this page and in the app.
-#[derive(Template)]
-#[template(path = "review.html")]
-pub(super) struct ReviewForm {
-    row: ReviewView,
-    /// None in the app, which decides through a tool.
-    csrf_token: Option<String>,
-    /// Why the caller may not decide.
-    decide_denied: Option<String>,
-}
-
-struct ReviewView {
-    id: String,
-    step: String,
-    step_link: String,
-    order: u32,
-    title: String,
-    plan_link: String,
-    plan_name: String,
-    requested: RelativeTime,
-    summary: MarkdownHtml,
-    /// Whether only the first lines of the summary are visible at first.
-    is_long: bool,
-    questions: Vec<Question>,
-    fields: Vec<FieldInput>,
-    assignee: Option<String>,
-    /// The deadline, and what happens then.
-    due: Option<(Clock, &'static str)>,
-    /// Who must decide, if the step requires a review.
-    reviewer: Option<&'static str>,
-    /// Whether only the step and those that depend on it wait.
-    is_step_only: bool,
-    /// Whether the plan is approved before its start.
-    is_start: bool,
-    /// Inputs for the steps of that plan.
-    steps: Vec<StepInputs>,
-    /// Whether a result is under review, not only a summary.
-    is_result: bool,
-    data: Option<String>,
-    evidence: Vec<EvidenceRow>,
-    instructions: MarkdownHtml,
-    results: Vec<EarlierResult>,
-    error: Option<FormError>,
-}
-
-/// A question of the agent, with the entered answer.
-struct Question {
-    number: usize,
-    /// "1. Red or blue?", as in the feedback.
-    line: String,
-    text: MarkdownHtml,
-    answer: String,
-}
-
-/// The result of an earlier step.
-struct EarlierResult {
-    order: u32,
-    name: String,
-    summary: MarkdownHtml,
-}
-
-/// A rejected decision.
-#[derive(Clone)]
-struct FormError {
-    message: String,
-    feedback: String,
-    answers: Vec<String>,
-    /// The other inputs.
-    fields: Fields,
-}
-
 struct StuckView {
     plan: String,
     plan_link: String,
@@ -224,19 +143,24 @@ async fn decided(visit: &Visit, review: ReviewId) -> Result<Option<Decided>, Pag
     let engine = &visit.site.engine;
     let found = engine.review_decision(&visit.caller, review).await?;
     Ok(found.map(|found| Decided {
-        author: one_line(&trail::author(&found.author.name, None), 60),
-        decision: match found.decision {
-            Decision::Approve => "approved it",
-            Decision::Reject => "rejected it",
-            Decision::Modify => "requested changes",
-            Decision::Skip => "skipped the step",
-        },
+        author: one_line(&trail::decider(&found.author.name, &found.by), 90),
+        decision: decided_text(found.decision),
         at: RelativeTime::new(found.at, engine.now()),
         link: format!(
             "/plans/{}?tab=activity&from={}#event-{}",
             found.plan, found.seq, found.seq
         ),
     }))
+}
+
+/// What the author of a decision did.
+pub(super) fn decided_text(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Approve => "approved it",
+        Decision::Reject => "rejected it",
+        Decision::Modify => "requested changes",
+        Decision::Skip => "skipped the step",
+    }
 }
 
 async fn open_reviews(visit: &Visit) -> Result<Vec<OpenReview>, PageError> {
@@ -295,8 +219,11 @@ async fn page(
     };
     let more = items.len().saturating_sub(PAGE_SIZE);
     items.truncate(PAGE_SIZE);
+    let mut layout = visit.layout("Inbox", Section::Inbox).await?;
+    // The address accepts forms only, so the script cannot fetch the page again.
+    layout.live &= !is_error;
     let mut response = render(&Inbox {
-        layout: visit.layout("Inbox", Section::Inbox).await?,
+        layout,
         items,
         more,
         own: own.len(),
@@ -404,111 +331,6 @@ async fn stuck_view(visit: &Visit, plan: PlanId, name: String) -> Result<StuckVi
     })
 }
 
-impl ReviewForm {
-    pub(super) async fn load(
-        engine: &Engine,
-        caller: &Caller,
-        open: &OpenReview,
-    ) -> Result<Self, Error> {
-        let context = engine.step_context(caller, open.step, Some(MAX_CONTEXT_CHARS));
-        let context = context.await?;
-        let results = context.results.iter().filter_map(|result| {
-            let summary = result.summary.as_deref()?;
-            let step = &result.step;
-            Some(EarlierResult {
-                order: step.order,
-                name: one_line(step.title.as_deref().unwrap_or(step.step_type.as_str()), 80),
-                summary: MarkdownHtml::render(summary, MAX_CHARS),
-            })
-        });
-        let questions = open.review.questions.iter().enumerate();
-        let questions = questions.map(|(index, question)| Question {
-            number: index + 1,
-            line: question_line(index, question),
-            text: MarkdownHtml::render(question, MAX_CHARS),
-            answer: String::new(),
-        });
-        let result = open.review.result.as_deref();
-        let is_start = open.review.scope == ReviewScope::Start;
-        let steps = if is_start {
-            approval::load(engine, caller, open.plan).await?
-        } else {
-            Vec::new()
-        };
-        let row = ReviewView {
-            id: open.id.to_string(),
-            step: open.step.to_string(),
-            step_link: format!("/plans/{}/steps/{}", open.plan, open.step),
-            order: open.order,
-            title: one_line(open.title.as_deref().unwrap_or_default(), 120),
-            plan_link: format!("/plans/{}", open.plan),
-            plan_name: format::sanitize_line(&context.name),
-            requested: RelativeTime::new(open.review.requested_at, engine.now()),
-            summary: MarkdownHtml::render(&open.review.summary, MAX_CHARS),
-            is_long: is_long(&open.review.summary),
-            questions: questions.collect(),
-            fields: FieldInput::list(&open.review.options.fields),
-            assignee: (open.review.options.assignee.as_ref()).map(|name| one_line(name, 60)),
-            due: (open.review.options.deadline).map(|deadline| {
-                let clock = Clock::new(deadline.at, engine.now());
-                (clock, deadline.action.as_str())
-            }),
-            reviewer: open.review.by.map(reviewer),
-            is_step_only: open.review.scope == ReviewScope::Step,
-            is_start,
-            steps,
-            is_result: result.is_some(),
-            data: result
-                .and_then(|result| result.data.as_ref())
-                .map(|data| multiline(&format::pretty_json(&data.parse()), MAX_CHARS)),
-            evidence: result.map_or_else(Vec::new, |result| EvidenceRow::list(&result.evidence)),
-            instructions: MarkdownHtml::render(&context.step.instructions, MAX_CHARS),
-            results: results.collect(),
-            error: None,
-        };
-        Ok(Self {
-            row,
-            csrf_token: None,
-            decide_denied: denial(caller, Permission::DecideReview),
-        })
-    }
-
-    fn with_token(mut self, token: String) -> Self {
-        self.csrf_token = Some(token);
-        self
-    }
-
-    /// Restores the input of a rejected decision.
-    fn with_error(mut self, error: Option<FormError>) -> Self {
-        if let Some(error) = &error {
-            for (question, answer) in self.row.questions.iter_mut().zip(&error.answers) {
-                question.answer.clone_from(answer);
-            }
-            approval::restore(&mut self.row.steps, &error.fields);
-            fields::restore(&mut self.row.fields, &error.fields);
-        }
-        self.row.error = error;
-        self
-    }
-}
-
-/// Whether a text has more than the visible lines.
-fn is_long(text: &str) -> bool {
-    let lines = text
-        .lines()
-        .map(|line| 1 + line.chars().count() / LINE_CHARS);
-    lines.sum::<usize>() > MAX_LINES
-}
-
-/// The answers to the questions, one per question.
-fn answers(fields: &Fields, questions: usize) -> Vec<String> {
-    let answer = |number: usize| {
-        let answer = fields.get(&format!("answer-{number}")).unwrap_or_default();
-        answer.replace("\r\n", "\n")
-    };
-    (1..=questions).map(answer).collect()
-}
-
 pub(super) async fn decide(Path(id): Path<String>, post: FormPost) -> PageResult {
     let FormPost { visit, fields } = post;
     let step = find_step(&visit, &id).await?;
@@ -539,20 +361,15 @@ pub(super) async fn decide(Path(id): Path<String>, post: FormPost) -> PageResult
         Some(_) | None => Vec::new(),
     };
     let edits = Edit::modifications(edits, &visit.site.engine).map_err(Problem::from)?;
-    let (questions, asked) = open.map_or_else(Default::default, |open| {
-        (open.review.questions, open.review.options.fields)
-    });
-    let answers = answers(&fields, questions.len());
-    let feedback = fields
-        .get("feedback")
-        .map(|text| text.replace("\r\n", "\n"));
+    let review = open.map(|open| open.review);
+    let questions = review.as_ref().map_or(0, |review| review.questions.len());
+    let form = SubmittedForm::new(fields, questions);
     let (engine, caller) = (visit.site.engine.clone(), visit.caller.clone());
-    let sent = feedback_with_answers(&questions, &answers, feedback.as_deref());
+    let named = form.fields.parsed("review");
     let review = ReviewDecision {
-        review: fields.parsed("review"),
+        review: named,
         edits,
-        answers: fields::answers(&asked, &fields),
-        ..ReviewDecision::new(step, decision, sent)
+        ..form.decision(step, decision, review.as_ref())
     };
     let result = run_to_completion(async move { engine.decide_review(&caller, review).await });
     match result.await {
@@ -560,40 +377,19 @@ pub(super) async fn decide(Path(id): Path<String>, post: FormPost) -> PageResult
         Err(PageError(problem)) => {
             let open = open_reviews(&visit).await?;
             let is_open = open.iter().any(|open| open.step == step);
-            if let Some(review) = fields.parsed("review").filter(|_| !is_open)
+            if let Some(review) = named.filter(|_| !is_open)
                 && let Some(decided) = decided(&visit, review).await?
             {
                 let mut response = page(&visit, None, None, Some(decided)).await?;
                 *response.status_mut() = StatusCode::CONFLICT;
                 return Ok(response);
             }
-            let (status, _, detail, _) = problem.page_text();
+            let (status, ..) = problem.page_text();
             if !is_open || status != StatusCode::BAD_REQUEST {
                 return Err(PageError(problem));
             }
-            let error = FormError {
-                message: if problem.code() == Code::FeedbackRequired {
-                    "Describe what the agent should change.".to_owned()
-                } else {
-                    sentence(detail)
-                },
-                feedback: feedback.unwrap_or_default(),
-                answers,
-                fields,
-            };
+            let error = form.into_error(&problem);
             page(&visit, None, Some((step, error)), None).await
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_summaries_are_recognized_by_lines_and_length() {
-        assert!(!is_long("one line"));
-        assert!(is_long(&"line\n".repeat(MAX_LINES + 1)));
-        assert!(is_long(&"x".repeat(LINE_CHARS * MAX_LINES)));
     }
 }

@@ -16,8 +16,8 @@ use super::verdict::{Part, Verdict};
 use super::{open_review, verdict};
 use crate::output::format;
 use crate::web::pages::format::{Badge, RelativeTime};
-use crate::web::pages::inbox::ReviewForm;
 use crate::web::pages::layout::flash;
+use crate::web::pages::review_form::ReviewForm;
 
 /// The document of the app, without data.
 #[derive(Template)]
@@ -87,7 +87,10 @@ pub(crate) async fn render(
     let blocked = rail.blocked_by_stuck;
     let verdict = verdict(engine, caller, &status, open, blocked).await?;
     let review = match &open {
-        Some(open) => Some(ReviewForm::load(engine, caller, open).await?),
+        Some(open) => {
+            let form = ReviewForm::load(engine, caller, open).await?;
+            Some(form.for_app(base_url))
+        }
         None => None,
     };
     let tally = rail.tally.clone();
