@@ -262,10 +262,15 @@ async fn an_imported_plan_has_its_budget(harness: &Harness) {
 on_both_databases!(
     every_limit_stops_the_assignment_until_it_is_raised,
     a_submission_that_claims_the_next_step_returns_the_limit,
-    the_sweep_finds_an_expired_duration_at_its_end,
     a_budget_counts_the_claims_before_it_was_set,
     an_agent_cannot_raise_the_budget,
     a_project_skips_plans_with_an_exhausted_budget,
     concurrent_callers_do_not_exceed_a_limit,
     an_imported_plan_has_its_budget,
 );
+
+/// The sweep covers all tenants of a database.
+mod exclusive {
+    use super::the_sweep_finds_an_expired_duration_at_its_end;
+    crate::on_both_databases![exclusive: the_sweep_finds_an_expired_duration_at_its_end];
+}

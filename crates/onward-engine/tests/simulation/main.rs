@@ -134,7 +134,7 @@ macro_rules! simulations {
 }
 
 simulations! {
-    responses_and_rows_equal_the_model_on_sqlite: Sequential on Sqlite, 60;
+    responses_and_rows_equal_the_model_on_sqlite: Sequential on Sqlite, 100;
     responses_and_rows_equal_the_model_on_postgres: Sequential on Postgres, 2;
     a_failed_request_is_stored_completely_or_not_at_all_on_sqlite: Faults on Sqlite, 12;
     a_failed_request_is_stored_completely_or_not_at_all_on_postgres: Faults on Postgres, 2;

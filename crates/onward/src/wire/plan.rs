@@ -14,6 +14,7 @@ use super::budget::BudgetView;
 use super::created::ForkSource;
 use super::excerpt::{self, MAX_IDS, is_false, is_zero};
 use super::step::{CurrentStep, MORE, StalledStepView, Step};
+use crate::output::budget::exhausted_text;
 
 /// How to read a truncated question.
 pub(super) const WHOLE_QUESTION: &str =
@@ -424,10 +425,13 @@ impl PlanStatusView {
         let (failed_steps, failed_steps_omitted) = steps(&status.failed, counts.failed);
         let reason = match &head.state {
             PlanState::Failed { reason, .. } => Some(reason.to_string()),
+            PlanState::Stalled { .. } => status.exhausted.as_ref().map(|exhausted| {
+                let limit = exhausted_text(exhausted);
+                format!("the budget is exhausted: {limit}")
+            }),
             PlanState::Planning
             | PlanState::Executing
             | PlanState::AwaitingReview { .. }
-            | PlanState::Stalled { .. }
             | PlanState::Completed { .. } => None,
         };
         Self {

@@ -47,6 +47,7 @@ fn an_exhausted_budget_is_the_reason_for_no_step() {
         (&status["status"], &status["stalled"]),
         (&json!("stalled"), &json!(true))
     );
+    assert!(status["reason"].is_string(), "{status}");
     let budget = &status["budget"];
     assert_eq!(
         (&budget["maxSteps"], &budget["maxTokens"]),

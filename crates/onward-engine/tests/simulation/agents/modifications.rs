@@ -116,9 +116,9 @@ impl Agents {
                 let step = rng.pick(&in_progress).copied().unwrap_or(step);
                 Modification::RequeueStep { step }
             }
-            84..90 => Modification::SetBudget {
+            84..94 => Modification::SetBudget {
                 budget: rng.percent(60).then(|| budget(rng)),
-                by_person: rng.percent(50),
+                by_person: rng.percent(25),
             },
             _ => {
                 let mut branch = branch(rng, total);
