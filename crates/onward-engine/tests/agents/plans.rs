@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use onward_core::StepType;
+use onward_core::budget::Budget;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
 use onward_core::policy::OnStall;
 use onward_engine::Engine;
@@ -56,7 +57,7 @@ pub fn branching(engine: &Engine, rng: &mut Rng, name: &str, steps: u32) -> Crea
 }
 
 /// Like [`branching`], with short stall thresholds and a branch that fails the plan. Some require
-/// approval before the start.
+/// approval before the start, or have a budget.
 pub fn stalling(engine: &Engine, rng: &mut Rng, name: &str) -> CreatePlan {
     let steps = 6 + u32::try_from(rng.below(8)).unwrap_or(0);
     let mut plan = branching(engine, rng, name, steps);
@@ -70,6 +71,10 @@ pub fn stalling(engine: &Engine, rng: &mut Rng, name: &str) -> CreatePlan {
     plan.stall_threshold = rng.pick(&thresholds).copied();
     plan.on_stall = rng.pick(&OnStall::ALL).copied().unwrap_or_default();
     plan.approval = rng.percent(25).then(|| engine.new_review_id());
+    plan.budget = rng.percent(25).then(|| Budget {
+        max_attempts: Some(3 + rng.below(6)),
+        ..Budget::default()
+    });
     plan
 }
 

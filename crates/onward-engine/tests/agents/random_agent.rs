@@ -397,7 +397,8 @@ impl RandomAgent {
         self.modify(plan, modification).await;
     }
 
-    /// No step was assigned: drops a plan that has ended, and decides a pending review.
+    /// No step was assigned: drops a plan that has ended, decides a pending review, and removes an
+    /// exhausted budget.
     async fn handle_no_step(&mut self, plan: PlanId, next: NextStep) {
         match next {
             NextStep::Complete(_) | NextStep::Failed { .. } => {
@@ -405,9 +406,12 @@ impl RandomAgent {
                 open.retain(|other| *other != plan);
             }
             NextStep::AwaitingReview { step, .. } => self.decide(plan, step).await,
-            NextStep::NoPendingSteps { .. }
-            | NextStep::BudgetExhausted { .. }
-            | NextStep::Started(_) => {}
+            NextStep::BudgetExhausted { .. } => {
+                let (budget, by_person) = (None, true);
+                self.modify(plan, Modification::SetBudget { budget, by_person })
+                    .await;
+            }
+            NextStep::NoPendingSteps { .. } | NextStep::Started(_) => {}
         }
     }
 }

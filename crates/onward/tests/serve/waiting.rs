@@ -53,10 +53,11 @@ async fn waiting(server: &Server, callers: usize) {
             if metrics.text().lines().any(|line| line == expected) {
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            // Rendering the metrics is as expensive as many of the calls that they count.
+            tokio::time::sleep(Duration::from_millis(250)).await;
         }
     };
-    let counted = tokio::time::timeout(2 * TIMEOUT, count).await;
+    let counted = tokio::time::timeout(6 * TIMEOUT, count).await;
     counted.expect("callers wait");
 }
 
@@ -139,7 +140,15 @@ async fn a_thousand_waiting_callers_need_less_than_30_mib() {
     for (index, (plan, _)) in plans.iter().enumerate() {
         for _ in 0..100 {
             let (server, plan) = (Arc::clone(&server), plan.clone());
-            callers.spawn(async move { next(&server, &plan, LONG).await });
+            // On a slow machine, the first callers wait again before the last ones wait.
+            callers.spawn(async move {
+                loop {
+                    let response = next(&server, &plan, LONG).await;
+                    if !response.text().contains("no_pending_steps") {
+                        return response;
+                    }
+                }
+            });
         }
         waiting(&server, (index + 1) * 100).await;
     }
