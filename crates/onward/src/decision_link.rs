@@ -46,11 +46,10 @@ pub(crate) struct LinkSigner {
 }
 
 impl LinkSigner {
-    pub(crate) fn new(secret: &str) -> Self {
-        Self {
-            key: mac(secret.as_bytes(), LABEL)
-                .map_or([0; 32], |mac| mac.finalize().into_bytes().into()),
-        }
+    /// `None` if no key can be derived.
+    pub(crate) fn new(secret: &str) -> Option<Self> {
+        let key = mac(secret.as_bytes(), LABEL)?.finalize().into_bytes();
+        Some(Self { key: key.into() })
     }
 
     /// The token of a link.
@@ -122,8 +121,12 @@ mod tests {
         }
     }
 
+    fn signer(secret: &str) -> LinkSigner {
+        LinkSigner::new(secret).unwrap()
+    }
+
     fn token(link: &DecisionLink) -> String {
-        LinkSigner::new(SECRET).sign(link).unwrap()
+        signer(SECRET).sign(link).unwrap()
     }
 
     #[test]
@@ -131,19 +134,19 @@ mod tests {
         for action in ACTIONS {
             let link = DecisionLink { action, ..link() };
             let token = token(&link);
-            assert_eq!(LinkSigner::new(SECRET).verify(&token), Some(link));
-            assert_eq!(LinkSigner::new("another secret").verify(&token), None);
+            assert_eq!(signer(SECRET).verify(&token), Some(link));
+            assert_eq!(signer("another secret").verify(&token), None);
         }
         let modify = DecisionLink {
             action: Decision::Modify,
             ..link()
         };
-        assert_eq!(LinkSigner::new(SECRET).verify(&token(&modify)), None);
+        assert_eq!(signer(SECRET).verify(&token(&modify)), None);
     }
 
     #[test]
     fn rejects_a_token_with_any_changed_byte() {
-        let (signer, token) = (LinkSigner::new(SECRET), token(&link()));
+        let (signer, token) = (signer(SECRET), token(&link()));
         for at in 0..token.len() {
             for byte in 0..128u8 {
                 let mut bytes = token.clone().into_bytes();
@@ -203,7 +206,7 @@ mod tests {
             let other = token(&other);
             let (payload, _) = other.split_once('.').unwrap();
             let forged = format!("{payload}.{signature}");
-            assert_eq!(LinkSigner::new(SECRET).verify(&forged), None);
+            assert_eq!(signer(SECRET).verify(&forged), None);
         }
     }
 

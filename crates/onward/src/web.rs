@@ -204,7 +204,7 @@ impl Server {
             write_check: health::WriteCheck::default(),
             metrics,
             settings: pages::settings::ConfigView::new(config),
-            link_signer: config.notify.link_secret().map(LinkSigner::new),
+            link_signer: config.notify.link_secret().and_then(LinkSigner::new),
             webhook_test,
             attention_counts: pages::cached::Cached::default(),
             hour_counts: pages::cached::Cached::default(),

@@ -27,7 +27,7 @@ impl Links {
     pub(super) fn new(notify: &config::Notify, base_url: &str) -> Option<Self> {
         let webhook: reqwest::Url = notify.webhook.as_ref()?.parse().ok()?;
         Some(Self {
-            signer: LinkSigner::new(notify.link_secret()?),
+            signer: LinkSigner::new(notify.link_secret()?)?,
             base_url: base_url.to_owned(),
             valid_for: Duration::from_secs(u64::from(notify.link_valid_hours) * 60 * 60),
             channel: webhook.host_str()?.chars().take(MAX_NAME).collect(),
