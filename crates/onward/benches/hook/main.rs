@@ -11,6 +11,7 @@
     reason = "a benchmark prints its results and fails if its files are missing"
 )]
 
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -71,12 +72,43 @@ impl Directories {
         let payload = format!(
             r#"{{"session_id":"{folder}","cwd":"{cwd}","hook_event_name":"{event}","tool_name":"Bash","tool_input":{{}},"tool_use_id":"b{number}","tool_calls":[{call}]}}"#
         );
+        self.claude_code(folder, &payload)
+    }
+
+    /// The hook of an event for which the tokens of new lines of the transcript are counted.
+    fn count_tokens(&self, event: &str, length: usize, number: usize) -> Duration {
+        let cwd = self.0.join("plain").display().to_string();
+        let path = self.0.join("transcript.jsonl");
+        Self::append(&path, length, number);
+        let path = path.display();
+        let payload = format!(
+            r#"{{"session_id":"tokens","cwd":"{cwd}","transcript_path":"{path}","hook_event_name":"{event}","tool_name":"mcp__onward__get_next_step","tool_input":{{"planId":"p"}},"tool_use_id":"n{number}"}}"#
+        );
+        self.claude_code("plain", &payload)
+    }
+
+    /// Appends responses of 5 kB each to a transcript.
+    fn append(path: &Path, length: usize, number: usize) {
+        let text = "x".repeat(5_000);
+        let lines: String = (0..length / text.len())
+            .map(|line| {
+                format!(
+                    r#"{{"type":"assistant","message":{{"id":"m{number}-{length}-{line}","content":[{{"type":"text","text":"{text}"}}],"usage":{{"input_tokens":10,"cache_read_input_tokens":1000,"output_tokens":20}}}}}}"#
+                ) + "\n"
+            })
+            .collect();
+        let file = File::options().create(true).append(true).open(path);
+        let written = file.and_then(|mut file| file.write_all(lines.as_bytes()));
+        written.expect("transcript written");
+    }
+
+    fn claude_code(&self, folder: &str, payload: &str) -> Duration {
         let mut command = Command::new(env!("CARGO_BIN_EXE_onward"));
         command
             .args(["hook", "claude-code"])
             .current_dir(self.0.join(folder))
             .env("ONWARD_DATABASE", self.0.join("onward.db"));
-        timed(&mut command, &payload)
+        timed(&mut command, payload)
     }
 }
 
@@ -109,6 +141,10 @@ fn main() {
         "hook after a step",
         "hook on a prompt",
         "after a step, in a checkout",
+        "at the end of a turn",
+        "end of a turn, 20 kB of transcript",
+        "end of a turn, 1 MB of transcript",
+        "before a claim, 20 kB of transcript",
         "after a task list, not captured",
         "after a task list, captured",
     ]
@@ -121,6 +157,10 @@ fn main() {
             dir.hook("PostToolBatch", "plain", round),
             dir.hook("UserPromptSubmit", "plain", round),
             dir.hook("PostToolBatch", "checkout", round),
+            dir.hook("Stop", "plain", round),
+            dir.count_tokens("Stop", 20_000, round),
+            dir.count_tokens("Stop", 1_000_000, round),
+            dir.count_tokens("PreToolUse", 20_000, round),
             dir.task_list("off", round),
             dir.task_list("on", round),
         ];
@@ -132,19 +172,19 @@ fn main() {
         return;
     }
     println!(
-        "{:<32} {:>9} {:>9} {:>9}",
+        "{:<36} {:>9} {:>9} {:>9}",
         "process", "p50 ms", "p99 ms", "max ms"
     );
     for (name, row) in &mut rows {
         row.sort();
         let [p50, p99, max] = [50, 99, 100].map(|percent| at(row, percent));
-        println!("{name:<32} {p50:>9.2} {p99:>9.2} {max:>9.2}");
+        println!("{name:<36} {p50:>9.2} {p99:>9.2} {max:>9.2}");
     }
     // Other load affects both rows, so that the ratio can be compared between machines.
     if let [.., (_, off), (_, on)] = rows.as_slice() {
         let ratio = |percent| at(on, percent) / at(off, percent);
         let (p50, p99) = (ratio(50), ratio(99));
-        println!("{:<32} {p50:>8.2}x {p99:>8.2}x", "captured / not captured");
+        println!("{:<36} {p50:>8.2}x {p99:>8.2}x", "captured / not captured");
     }
 }
 
