@@ -60,6 +60,18 @@ impl Engine {
         Ok(plans)
     }
 
+    /// Number of stuck plans.
+    pub async fn count_stuck(&self, caller: &Caller) -> Result<usize, Error> {
+        caller.allow(Permission::Read)?;
+        let (now, limit) = (self.now(), self.no_agent_after);
+        let plans = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move { PlanLists(tx).maybe_stuck_plans(now, MAX_OPEN).await })
+        });
+        let is_stuck =
+            |plan: &&OpenPlan| attention(&plan.head, &plan.facts, now, limit).word == Word::Stuck;
+        Ok(plans.await?.iter().filter(is_stuck).count())
+    }
+
     /// Number of plans per word, for all words.
     pub async fn count_attention(&self, caller: &Caller) -> Result<Vec<AttentionCount>, Error> {
         let open = self.open_plans(caller).await?;

@@ -28,7 +28,9 @@ async fn attention(harness: &Harness, plan: PlanId) -> (Word, Timestamp) {
     let listed = page.plans.iter().find(|one| one.sheet.head.id == plan);
     assert_eq!(listed.map(|one| one.attention), Some(status.attention));
     let counts = harness.engine.count_attention(&harness.me).await.unwrap();
+    let stuck = harness.engine.count_stuck(&harness.me).await.unwrap();
     for count in counts {
+        assert!(count.word != Word::Stuck || count.plans == stuck as u64);
         let listed = page.plans.iter().map(|one| one.attention.word);
         let listed = listed.filter(|word| *word == count.word).count();
         assert_eq!(count.plans, listed as u64, "{}", count.word);

@@ -95,6 +95,7 @@ async fn every_limit_stops_the_assignment_until_it_is_raised(harness: &Harness) 
         let status = harness.status(plan.id).await;
         assert_eq!(status.sheet.head.status(), PlanStatus::Stalled);
         assert_eq!(status.attention.word, Word::Stuck);
+        assert_eq!(harness.engine.count_stuck(&harness.me).await.unwrap(), 1);
         assert!(status.stopped_by_budget);
         assert_eq!(status.exhausted.map(|found| found.limit), Some(reached));
         let peek = harness.engine.peek(&harness.me, plan.id).await.unwrap();

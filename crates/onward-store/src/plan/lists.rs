@@ -167,12 +167,28 @@ impl PlanLists<'_> {
     /// Open plans with the facts for their attention, the longest without an action first; at most
     /// `limit` per status.
     pub async fn open_plans(&mut self, now: Timestamp, limit: u32) -> Result<Vec<OpenPlan>, Error> {
+        self.open_plans_by(Query::PlansOpen, now, limit).await
+    }
+
+    /// The open plans that can be stuck: those with a step past its limit or with a budget.
+    pub async fn maybe_stuck_plans(
+        &mut self,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<OpenPlan>, Error> {
+        self.open_plans_by(Query::PlansMaybeStuck, now, limit).await
+    }
+
+    async fn open_plans_by(
+        &mut self,
+        text: Query,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<OpenPlan>, Error> {
         let open = PlanStatus::ALL
             .into_iter()
             .filter(|status| !status.is_terminal());
-        let query = |status: PlanStatus| {
-            Statement::new(Query::PlansOpen, params![now, status.as_str(), limit])
-        };
+        let query = |status: PlanStatus| Statement::new(text, params![now, status.as_str(), limit]);
         let rows = self.0.query(open.map(query).collect()).await?;
         rows.into_iter().flatten().map(plan::open_plan).collect()
     }

@@ -61,12 +61,22 @@ SELECT tokens FROM plans WHERE tenant_id = $1 AND plan_id = $2;
 -- name: plan_tokens_add
 UPDATE plans SET tokens = coalesce(tokens, 0) + $3 WHERE tenant_id = $1 AND plan_id = $2;
 
+-- fragment: open_plan
+{head}, name, created_at, updated_at, acted_at, worked_at, created_by, client, host, directory,
+{attention}
+
 -- name: plans_open
 -- Open plans in one status, with the facts for their attention, without texts. There are few open
 -- plans, and each needs a few index lookups.
-SELECT {head}, name, created_at, updated_at, acted_at, worked_at, created_by, client, host,
-    directory, {attention}
-FROM plans WHERE tenant_id = $1 AND status = $3
+SELECT {open_plan} FROM plans WHERE tenant_id = $1 AND status = $3
+ORDER BY acted_about, plan_id LIMIT $4;
+
+-- name: plans_maybe_stuck
+-- As `plans_open`, only plans with a step past its limit or with a budget. All other plans cost one
+-- index lookup.
+SELECT {open_plan} FROM plans WHERE tenant_id = $1 AND status = $3
+    AND (budget IS NOT NULL OR EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = plans.tenant_id
+        AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND steps.stalls_at < $2))
 ORDER BY acted_about, plan_id LIMIT $4;
 
 -- name: plans_by_outcome

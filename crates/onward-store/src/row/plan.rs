@@ -171,7 +171,7 @@ pub struct OpenPlan {
     pub facts: Facts,
 }
 
-/// Reads a row of `plans_open`.
+/// Reads a row of `{open_plan}`.
 pub(crate) fn open_plan(row: Row) -> Result<OpenPlan, Error> {
     let mut cells = row.cells("plans");
     let head = read_head(&mut cells)?;
