@@ -99,14 +99,23 @@ pub struct SessionFacts {
     pub turn: Option<TurnFacts>,
     /// When the oldest call that waits for approval was requested.
     pub approval_requested_at: Option<Timestamp>,
-    /// When a call was interrupted last.
-    pub interrupted_at: Option<Timestamp>,
+    /// The call that was interrupted last.
+    pub dead_call: Option<DeadCall>,
     /// When a subagent became stale last.
     pub stale_subagent_at: Option<Timestamp>,
     /// Whether a call is running.
     pub has_running_call: bool,
     /// Whether a stall closes the tools: not if a person switched loop control off.
     pub closes_tools: bool,
+}
+
+/// A call that was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeadCall {
+    /// When it was interrupted.
+    pub interrupted_at: Timestamp,
+    /// Its last activity. Onward may notice much later that a call will not return.
+    pub active_at: Timestamp,
 }
 
 /// Facts about the last turn of a session.
@@ -143,10 +152,10 @@ impl SessionFacts {
     fn trouble(&self) -> Option<(SessionStatus, Timestamp)> {
         let turn = self.turn.as_ref();
         let started_at = turn.map(|turn| turn.progressed_at.unwrap_or(turn.began_at));
-        if let Some(at) = self.interrupted_at
-            && started_at.is_none_or(|started| at >= started)
+        if let Some(dead) = self.dead_call
+            && started_at.is_none_or(|started| dead.interrupted_at >= started)
         {
-            return Some((SessionStatus::DeadCall, at));
+            return Some((SessionStatus::DeadCall, dead.active_at));
         }
         let looping = turn
             .zip(started_at)
@@ -207,7 +216,7 @@ mod tests {
                 escalation: EscalationState::default(),
             }),
             approval_requested_at: None,
-            interrupted_at: None,
+            dead_call: None,
             stale_subagent_at: None,
             has_running_call: false,
             closes_tools: true,
@@ -225,8 +234,7 @@ mod tests {
     #[test]
     fn every_status_has_its_own_instant() {
         use SessionStatus::{
-            AwaitingApproval, DeadCall, Ended, Idle, Looping, StaleSubagent, Stopped, ToolsClosed,
-            Working,
+            AwaitingApproval, Ended, Idle, Looping, StaleSubagent, Stopped, ToolsClosed, Working,
         };
         let held = |turn: &mut TurnFacts| {
             turn.escalation.nudged = true;
@@ -238,10 +246,14 @@ mod tests {
         ended.ended_at = Some(at(99));
         let mut asked = with_turn(held);
         asked.approval_requested_at = Some(at(97));
-        let mut dead = facts();
-        dead.interrupted_at = Some(at(60));
-        let mut recovered = facts();
-        recovered.interrupted_at = Some(at(40));
+        let interrupted = |seconds| {
+            let mut facts = facts();
+            facts.dead_call = Some(DeadCall {
+                interrupted_at: at(seconds),
+                active_at: at(30),
+            });
+            facts
+        };
         let stale_since = |mut facts: SessionFacts, seconds| {
             facts.stale_subagent_at = Some(at(seconds));
             facts
@@ -256,8 +268,8 @@ mod tests {
             (with_turn(stopped), Stopped, 98),
             (with_turn(answered), Idle, 96),
             (asked, AwaitingApproval, 97),
-            (dead, DeadCall, 60),
-            (recovered, Working, 10),
+            (interrupted(60), SessionStatus::DeadCall, 30),
+            (interrupted(40), Working, 10),
             (stale_since(facts(), 70), StaleSubagent, 70),
             (stale_since(with_turn(answered), 70), StaleSubagent, 70),
             // The prompt was sent after the subagent became stale.

@@ -17,7 +17,9 @@ mod turns;
 
 use onward_core::call::{CallState, CallStatus};
 use onward_core::role::Permission;
-use onward_core::session::{SessionFacts, SessionStatus, SubagentFacts, SubagentStatus, TurnFacts};
+use onward_core::session::{
+    DeadCall, SessionFacts, SessionStatus, SubagentFacts, SubagentStatus, TurnFacts,
+};
 use onward_core::{PlanId, Timestamp};
 use onward_store::{
     CallRecord, Plans, Session, SessionLine, SessionUsage, Sessions, ToolCalls, Turn, TurnStep,
@@ -133,8 +135,7 @@ fn stale_subagent_at(turns: &[Turn], calls: &[CallRecord], now: Timestamp) -> Op
 }
 
 fn facts(session: &Session, turn: Option<&Turn>, calls: &[CallRecord]) -> SessionFacts {
-    let states = || calls.iter().map(|record| record.call.state);
-    let approvals = states().filter_map(|state| match state {
+    let approvals = calls.iter().filter_map(|record| match record.call.state {
         CallState::AwaitingApproval { requested_at, .. } => Some(requested_at),
         CallState::Requested
         | CallState::Running(_)
@@ -144,8 +145,14 @@ fn facts(session: &Session, turn: Option<&Turn>, calls: &[CallRecord]) -> Sessio
         | CallState::Cancelled { .. }
         | CallState::Interrupted(_) => None,
     });
-    let interruptions = states().filter_map(|state| match state {
-        CallState::Interrupted(interruption) => Some(interruption.interrupted_at),
+    let dead = calls.iter().filter_map(|record| match record.call.state {
+        CallState::Interrupted(interruption) => Some(DeadCall {
+            interrupted_at: interruption.interrupted_at,
+            active_at: (record.last_progress_at)
+                .max(record.started_at)
+                .max(record.asked_at)
+                .unwrap_or(record.requested_at),
+        }),
         CallState::Requested
         | CallState::AwaitingApproval { .. }
         | CallState::Running(_)
@@ -164,7 +171,7 @@ fn facts(session: &Session, turn: Option<&Turn>, calls: &[CallRecord]) -> Sessio
             escalation: turn.standing,
         }),
         approval_requested_at: approvals.min(),
-        interrupted_at: interruptions.max(),
+        dead_call: dead.max_by_key(|dead| dead.interrupted_at),
         stale_subagent_at: None,
         has_running_call: calls
             .iter()

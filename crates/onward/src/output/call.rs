@@ -3,7 +3,7 @@
 //! An interrupted call never reads like a success: its text begins with the interruption.
 
 use onward_core::Timestamp;
-use onward_core::call::{CallState, Cause, is_stale, stale_at};
+use onward_core::call::{CallState, CallStatus, Cause, is_stale, message, stale_at};
 use onward_engine::CallRecord;
 use onward_engine::tool_calls::POLICY;
 
@@ -33,6 +33,10 @@ pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> String {
                     format!("running, {age} (marked as dead in {left} if there is no output)")
                 }
             }
+        }
+        CallState::Completed(end) if is_in_background(record) => {
+            let ago = format::ago(now, end.ended_at);
+            format!("returned to the model {ago}; the command continued in the background")
         }
         CallState::Completed(end) | CallState::Failed(end) => {
             let status = record.status().as_str();
@@ -69,6 +73,12 @@ pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> String {
     }
 }
 
+/// Whether the agent answered the model while the command continued. Its end is unknown.
+pub(crate) fn is_in_background(record: &CallRecord) -> bool {
+    let has_result = |result: &str| record.result.as_deref() == Some(result);
+    record.status() == CallStatus::Completed && has_result(message::IN_BACKGROUND)
+}
+
 /// Whether the last event of a call was a request for approval.
 fn died_before_approval(record: &CallRecord) -> bool {
     let asked = record.asked_at;
@@ -86,7 +96,7 @@ const fn describe_cause(cause: Cause) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use onward_core::call::{Call, CallStatus, CallTransition, Limit};
+    use onward_core::call::{Call, CallTransition, Limit};
     use onward_engine::CallKey;
 
     use super::*;
@@ -148,6 +158,15 @@ mod tests {
         texts.sort();
         texts.dedup();
         assert_eq!(texts.len(), 10, "the texts differ: {texts:?}");
+    }
+
+    #[test]
+    fn a_call_that_continued_in_the_background_does_not_read_like_a_success() {
+        let mut call = record(&[CallTransition::Start, CallTransition::Complete]);
+        let done = describe(&call, at(1));
+        call.result = Some(message::IN_BACKGROUND.to_owned());
+        assert_ne!(describe(&call, at(1)), done);
+        assert!(!describe(&call, at(1)).contains(CallStatus::Completed.as_str()));
     }
 
     #[test]
