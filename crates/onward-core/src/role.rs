@@ -54,7 +54,7 @@ pub enum Permission {
 
 /// A missing permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the role `{role}` may not {permission}")]
+#[error("the role `{role}` cannot {permission}")]
 pub struct Forbidden {
     /// The caller's role.
     pub role: Role,
@@ -184,7 +184,7 @@ impl Permission {
         Permission::ManageTenant,
     ];
 
-    /// A verb phrase that completes "may not …".
+    /// A verb phrase that completes "cannot …".
     pub const fn as_str(self) -> &'static str {
         match self {
             Permission::Read => "read",
@@ -192,7 +192,7 @@ impl Permission {
             Permission::Work => "work on plans",
             Permission::Record => "record sessions",
             Permission::DecideReview => "decide reviews",
-            Permission::Intervene => "intervene in plans",
+            Permission::Intervene => "change plans",
             Permission::AbandonPlan => "abandon plans",
             Permission::DeletePlan => "delete plans",
             Permission::ManageTokens => "manage tokens",

@@ -20,9 +20,10 @@
         const units = d >= 7 ? [[d, "d"]] : d ? [[d, "d"], [h, "h"]] : [[h, "h"], [min, "min"]];
         return units.filter(([number]) => number).map((unit) => unit.join(" ")).join(" ") || "< 1 min";
     };
-    const clock = (at) => {
+    const clock = (at, isTick) => {
         const [date, time] = at.toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }).split(", ");
-        return at.toDateString() === new Date().toDateString() ? time : `${date} ${time}`;
+        if (isTick && time === "00:00") return date;
+        return isTick || at.toDateString() === new Date().toDateString() ? time : `${date} ${time}`;
     };
     const updateTimes = () => {
         for (const time of document.querySelectorAll("time[datetime], text[data-at]")) {
@@ -30,7 +31,7 @@
             const seconds = (Date.now() - at) / 1_000;
             const form = time.dataset.at ? "clock" : time.dataset.as;
             const ago = () => form === "age" ? age(seconds) : seconds < 60 ? "just now" : `${age(seconds)} ago`;
-            const text = form === "clock" ? clock(at) : ago();
+            const text = form === "clock" ? clock(at, time.dataset.as === "tick") : ago();
             if (time.textContent !== text) time.textContent = text;
             time.title = `${at.toLocaleString()} (${at.toISOString()})`;
         }
@@ -434,6 +435,7 @@
     }
 
     const opened = Date.now();
+    for (const zone of document.querySelectorAll("[data-zone]")) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
     reveal(document);
     updateTimes();
     setInterval(updateTimes, 10_000);

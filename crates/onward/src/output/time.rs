@@ -50,6 +50,27 @@ impl Zone {
         }
     }
 
+    /// The name of the zone.
+    pub(crate) fn name(self) -> String {
+        self.zone.iana_name().unwrap_or("local time").to_owned()
+    }
+
+    /// The hour of the day.
+    pub(crate) fn hour(self, at: Timestamp) -> i64 {
+        let hour = self.format(at, "%H");
+        hour.trim_end_matches('Z').parse().unwrap_or(0)
+    }
+
+    /// The label of an axis: the date at midnight, otherwise the time of day.
+    pub(crate) fn tick(self, at: Timestamp) -> String {
+        let time = self.format(at, "%H:%M");
+        let label = match time.trim_end_matches('Z') {
+            "00:00" => self.format(at, "%-d %b"),
+            _ => time,
+        };
+        label.trim_end_matches('Z').to_owned()
+    }
+
     /// A date and time, to the second.
     pub(crate) fn date_time(self, at: Timestamp) -> String {
         self.format(at, "%Y-%m-%d %H:%M:%S")
@@ -97,6 +118,11 @@ mod tests {
         assert_eq!(Zone::utc().clock(at), "22:30:05Z");
         let later: Timestamp = "2026-07-29T01:00:00Z".parse().unwrap();
         assert_eq!(east.time(at, later), "00:30");
+        assert_eq!(east.tick(at), "00:30");
+        let midnight: Timestamp = "2026-07-28T22:00:00Z".parse().unwrap();
+        assert_eq!(east.tick(midnight), "29 Jul");
+        assert_eq!(Zone::utc().tick(midnight), "22:00");
+        assert_eq!(Zone::utc().name(), "UTC");
         assert_eq!(Zone::utc().time(at, later), "2026-07-28 22:30Z");
     }
 }

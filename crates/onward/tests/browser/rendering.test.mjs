@@ -50,6 +50,70 @@ async function seedBranches(server) {
     return { plan, compared, released: stepId };
 }
 
+// One plan in each state that needs time, and a history for the chart: made on another server, and
+// imported as if the work had been done earlier.
+async function seedHistory(server) {
+    const source = await TestServer.start();
+    const HOUR = 3_600_000;
+    const create = (name, steps) => source.createPlan(name, { steps });
+    const finish = async (plan, steps) => {
+        for (let step = 0; step < steps; step++) {
+            await source.post(`/steps/${await source.startStep(plan)}/result`, { resultSummary: "Checked twice, no surprise.", confidence: 0.9 });
+        }
+    };
+    const fail = async (plan, reason) => source.post(`/plans/${plan}/modify`, { action: "fail_step", stepId: await source.startStep(plan), reason });
+    const plans = {};
+    plans.no_agent = await create("Rotate the TLS certificates of the edge proxies", ["List the certificates", "Renew them", "Deploy", "Remove the old ones"]);
+    await finish(plans.no_agent, 1);
+    plans.done_with_failures = await create("Check the links of the handbook", ["Chapters 1 to 4", "Chapters 5 to 9", "Appendix"]);
+    await finish(plans.done_with_failures, 2);
+    await fail(plans.done_with_failures, "The appendix is a scan.");
+    plans.failed = await create("Choose a payment provider", ["Collect offers", "Recommend one"]);
+    await finish(plans.failed, 1);
+    const { step } = await source.requestReview(plans.failed, "Provider A is cheapest.", []);
+    await source.post(`/steps/${step}/decision`, { decision: "reject", feedback: "None of them is licensed here." });
+    for (const plan of Object.values(plans)) await server.importShifted(source, plan, -3 * HOUR);
+    for (const [hours, steps] of [[1, 4], [2, 7], [6, 3], [8, 12], [9, 5], [22, 2], [25, 9], [26, 14], [31, 6], [46, 3]]) {
+        const plan = await create(`Nightly checks, ${hours} h ago`, Array.from({ length: steps }, (_, step) => `Check ${step + 1}`));
+        await finish(plan, steps);
+        await server.importShifted(source, plan, -hours * HOUR);
+    }
+    await source.close();
+    return plans;
+}
+
+// A plan of 192 steps in ten modules: 30 steps done, 12 stuck.
+async function seedLongPlan(server) {
+    const steps = [{ title: "Inventory of modules" }];
+    for (let module = 1; module <= 10; module++) {
+        const first = steps.length + 1;
+        for (let step = 0; step < 19; step++) steps.push({ title: `Module ${module}: ${step === 0 ? "find call sites" : `convert view ${step}`}`, dependsOn: [step === 0 ? 1 : first] });
+    }
+    steps.push({ title: "Write the migration report", dependsOn: steps.slice(1).map((_, step) => step + 2) });
+    const plan = await server.createPlan("Move checkout-web to Temporal, module by module", { steps, stallThresholdMs: 1 });
+    for (let step = 0; step < 30; step++) await server.post(`/steps/${await server.startStep(plan)}/result`, { resultSummary: "31 call sites.", confidence: 0.9 });
+    for (let agent = 0; agent < 12; agent++) await server.startStep(plan, `agent-${agent}`);
+    return plan;
+}
+
+// Parallel work that joins, a branch that skips it, and two agents at work.
+async function seedDependencies(server) {
+    const plan = await server.createPlan("Ship version 2.0 of the mobile app", {
+        steps: [
+            { title: "Freeze the main branch" }, { title: "Build for Android", dependsOn: [1] }, { title: "Build for iOS", dependsOn: [1] },
+            { title: "Translate the release notes", dependsOn: [1] }, { title: "Test both builds", dependsOn: [2, 3] },
+            { title: "Publish", dependsOn: [4, 5] }, { title: "Announce it", dependsOn: [6] },
+        ],
+        branchingConditions: [{ afterStepOrder: 5, conditionExpression: "confidence < 0.5", ifTrueAction: "fail", actionParams: { reason: "The builds are not ready." } }],
+    });
+    await server.post(`/steps/${await server.startStep(plan)}/result`, { resultSummary: "Frozen at 3f1c2aa.", confidence: 1 });
+    await server.post(`/steps/${await server.startStep(plan)}/result`, { resultSummary: "Signed and uploaded.", confidence: 0.9 });
+    const step = await server.startStep(plan, "claude-ios");
+    await server.post(`/steps/${step}/progress`, { note: "Archiving", percent: 60 });
+    await server.startStep(plan, "claude-notes");
+    return plan;
+}
+
 // One session in each state.
 function seedSessions(server) {
     const session = (id, directory, prompt) => {
@@ -69,6 +133,9 @@ function seedSessions(server) {
     approval.askForApproval();
     const idle = session("idle-1", "/srv/src/web", "Say hello");
     idle.hook("Stop");
+    const parent = session("subagents-1", "/srv/src/search", "Review the three ranking changes");
+    for (const agent_id of ["reviewer-a", "reviewer-b", "reviewer-c"]) parent.hook("SubagentStart", { agent_id });
+    parent.hook("SubagentStop", { agent_id: "reviewer-a", last_assistant_message: "The first change is safe: it only renames a field." });
     const ended = session("ended-1", "/srv/src/web", "Say goodbye");
     ended.hook("SessionEnd");
 }
@@ -98,6 +165,9 @@ before(async () => {
     await server.requestReview(await server.createPlan("Upgrade PostgreSQL 14 to 17 on the ledger cluster"), "I would go with option B.\n\n".repeat(20), []);
     seedSessions(server);
     const branching = await seedBranches(server);
+    const history = await seedHistory(server);
+    const long = await seedLongPlan(rough);
+    const dependencies = await seedDependencies(server);
     const done = await server.createPlan("Tariffs of 2026", { steps: ["Read the law"] });
     await server.post(`/steps/${await server.startStep(done)}/result`, { resultSummary: "Done." });
     for (const content of ["# Tariffs\n\nA first draft.", "# Tariffs\n\n| tariff | cents per kWh |\n|---|---:|\n| day | 31.4 |\n| night | 22.8 |"]) {
@@ -149,6 +219,16 @@ before(async () => {
         many: `${rough.url}/plans/${many}`,
         cancelled: `${server.url}/plans/${cancelled}`,
         notfound: `${server.url}/nowhere`,
+        no_agent: `${server.url}/plans/${history.no_agent}`,
+        done_with_failures: `${server.url}/plans/${history.done_with_failures}`,
+        failed: `${server.url}/plans/${history.failed}`,
+        long: `${rough.url}/plans/${long}`,
+        dependencies: `${server.url}/plans/${dependencies}`,
+        dependencies_graph: `${server.url}/plans/${dependencies}?view=graph`,
+        session_subagents: `${server.url}/sessions/subagents-1`,
+        session_nudged: `${server.url}/sessions/nudged-1`,
+        viewer_overview: `${closed.url}/`,
+        viewer_plans: `${closed.url}/plans`,
         login: `${closed.url}/login`,
         viewer: `${closed.url}/plans/${ownedPlan}`,
         viewer_step: `${closed.url}/plans/${ownedPlan}/steps/${ownedStep}`,
@@ -277,6 +357,28 @@ test("on a phone the navigation fits one line, the selected tab is visible, and 
     const label = await page.locator("td[data-name=responses]").first().evaluate((cell) => getComputedStyle(cell, "::before").content);
     assert.match(label, /responses/);
     await context.close();
+});
+
+test("times are in the time zone of the browser, whose name is displayed, and the labels of the chart are apart", async () => {
+    for (const width of [390, 1_280]) {
+        const context = await browser.newContext({ viewport: { width, height: 844 }, timezoneId: "Asia/Tokyo" });
+        const page = await open(context, pages.overview);
+        assert.equal(await page.locator("footer [data-zone]").innerText(), "Asia/Tokyo");
+        const ticks = await page.locator(".chart text[data-at]").evaluateAll((texts) => texts.map((text) => {
+            const { left, right } = text.getBoundingClientRect();
+            const chart = text.closest("svg").getBoundingClientRect();
+            return { at: text.dataset.at, label: text.textContent, left: left - chart.left, right: right - chart.left, width: chart.width };
+        }));
+        assert.equal(ticks.length, 4);
+        for (const [index, { at, label, left, right, width }] of ticks.entries()) {
+            const [hours, minutes] = at.slice(11, 16).split(":").map(Number);
+            const local = (hours * 60 + minutes + 540) % 1_440;
+            if (local > 0) assert.equal(label, [local / 60, local % 60].map((number) => String(Math.floor(number)).padStart(2, "0")).join(":"));
+            assert.ok(left >= 0 && right <= width, label);
+            assert.ok(index === 0 || ticks[index - 1].right < left, label);
+        }
+        await context.close();
+    }
 });
 
 test("opening a tab scrolls to it and keeps the stall at the top", async () => {

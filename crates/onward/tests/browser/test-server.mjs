@@ -115,7 +115,7 @@ export class TestServer {
         const created = await this.post("/plans", {
             name,
             researchQuestion: `What about ${name}?`,
-            steps: steps.map((title) => ({ stepType: "search", title, instructions: `${title}, please.` })),
+            steps: steps.map((step) => step.title ? step : { title: step }).map((step) => ({ stepType: "search", instructions: `${step.title}, please.`, ...step })),
             ...more,
         });
         return created.planId;

@@ -292,6 +292,80 @@ async fn roles_without_permission_see_no_buttons_and_are_rejected() {
 }
 
 #[tokio::test]
+async fn viewers_read_everything_and_are_offered_nothing() {
+    let setup = token_server("pages-viewer");
+    let owner = setup.token("local", "boss", "owner");
+    let viewer = setup.token("local", "eve", "viewer");
+    let server = setup.serve();
+    let browser = Browser::signed_in(&server, &viewer).await;
+    // No plans yet: the page offers no sample plan.
+    browser.get("/").await.assert_lacks("/plans/sample");
+    let mut stuck = plan("Stuck", &["a"]);
+    stuck["stallThresholdMs"] = json!(1);
+    stuck["onStall"] = json!("ignore");
+    let stuck = server.post_as(&owner, "/api/v1/plans", stuck).await;
+    let stuck = text(&stuck.expect_success(), "planId");
+    let asks = create_plan(&server, &owner, "Asks").await;
+    let mut steps = Vec::new();
+    for id in [&stuck, &asks] {
+        let next = format!("/api/v1/plans/{id}/next");
+        let next = server.post_as(&owner, &next, json!({})).await;
+        steps.push(text(&next.expect_success(), "stepId"));
+    }
+    let review = format!("/api/v1/steps/{}/review", steps[1]);
+    let question = json!({ "summary": "?", "questions": ["Red?"] });
+    let review = server.post_as(&owner, &review, question).await;
+    let review = text(&review.expect_success(), "reviewId");
+    let call = json!({ "tool": "Bash", "status": "running" });
+    let call = server.post_as(&owner, "/api/v1/sessions/s/calls", call);
+    call.await.expect_success();
+    for path in [
+        "/".to_owned(),
+        "/plans".to_owned(),
+        "/plans/new".to_owned(),
+        format!("/plans/{stuck}"),
+        format!("/plans/{stuck}?tab=about"),
+        format!("/plans/{asks}"),
+        format!("/plans/{stuck}/steps/{}", steps[0]),
+        format!("/plans/{asks}/steps/{}", steps[1]),
+        "/inbox".to_owned(),
+        format!("/inbox?plan={stuck}"),
+        format!("/reviews/{review}"),
+        "/sessions".to_owned(),
+        "/sessions/s".to_owned(),
+        "/library".to_owned(),
+        "/settings".to_owned(),
+        "/settings/access".to_owned(),
+        "/settings/alerts".to_owned(),
+        "/settings/limits".to_owned(),
+    ] {
+        let page = browser.get(&path).await;
+        assert_eq!(page.status, StatusCode::OK, "{path}");
+        let sentences = page.html.matches("id=\"read-only\"").count();
+        assert_eq!(sentences, 1, "{path}");
+        for control in ["<textarea", "disabled", "<kbd>a</kbd>", "<kbd>e</kbd>"] {
+            assert!(!page.html.contains(control), "{path}: {control}");
+        }
+        // A viewer can sign out and export the selected plans.
+        let forms = page.html.split("<form method=\"post\" action=\"").skip(1);
+        let allowed = ["/logout", "/plans/export"];
+        for form in forms {
+            let action = form.split('"').next().unwrap();
+            assert!(allowed.contains(&action), "{path}: {action}");
+        }
+    }
+    let inbox = browser.get(&format!("/reviews/{review}")).await;
+    inbox.assert_contains("Red?");
+    // A member is offered all of it.
+    let boss = Browser::signed_in(&server, &owner).await;
+    let inbox = boss.get(&format!("/reviews/{review}")).await;
+    inbox.assert_lacks("id=\"read-only\"");
+    inbox.assert_contains("<kbd>a</kbd>");
+    let overview = boss.get("/").await;
+    overview.assert_contains(&format!("action=\"/plans/{stuck}/release\""));
+}
+
+#[tokio::test]
 async fn an_owner_reserves_review_decisions_for_users() {
     let setup = token_server("pages-agents-decide");
     let owner = setup.token("local", "boss", "owner");

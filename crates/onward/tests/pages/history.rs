@@ -80,6 +80,9 @@ async fn a_released_step_has_its_earlier_attempts_and_late_results() {
         response.assert_contains("href=\"/artifacts/");
         response.assert_lacks(&token);
     }
+    let library = browser.get("/library").await;
+    library.assert_contains(&step[..8]);
+    library.assert_lacks(&step);
 }
 
 #[tokio::test]

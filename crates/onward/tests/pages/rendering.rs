@@ -1,5 +1,7 @@
 //! Page content, security headers, and escaping of hostile text.
 
+use std::time::{Duration, Instant};
+
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -21,6 +23,50 @@ async fn an_empty_database_shows_setup_instructions() {
         .await
         .assert_contains("heat pump");
     browser.get("/plans").await.assert_lacks("id=\"first-run\"");
+}
+
+#[tokio::test]
+async fn counts_a_plan_that_is_done_with_failures_under_its_own_word() {
+    let server = program("pages-outcomes").serve();
+    let created = server
+        .post("/api/v1/plans", plan("Boats", &["Offers"]))
+        .await;
+    let id = text(&created.expect_success(), "planId");
+    let next = format!("/api/v1/plans/{id}/next");
+    let next = server.post(&next, json!({})).await;
+    let step = text(&next.expect_success(), "stepId");
+    let fail = json!({ "action": "fail_step", "stepId": step, "reason": "no yard" });
+    let modify = format!("/api/v1/plans/{id}/modify");
+    server.post(&modify, fail).await.expect_success();
+    let browser = Browser::new(&server);
+    let overview = browser.get("/").await;
+    let tile = overview.html.split("href=\"/plans?state=done\"").nth(1);
+    let tile = tile.unwrap().split("</li>").next().unwrap();
+    for part in ["class=\"number\">0<", "1 done with failures", "0 failed"] {
+        assert!(tile.contains(part), "{part}: {tile}");
+    }
+    let about = browser.get(&format!("/plans/{id}?tab=about")).await;
+    about.assert_lacks("<dd>mark</dd>");
+}
+
+#[tokio::test]
+async fn about_shows_the_last_sweep() {
+    let server = program("pages-sweep").serve();
+    let browser = Browser::new(&server);
+    let started = Instant::now();
+    loop {
+        let about = browser.get("/settings/about").await;
+        let sweep = about.html.split("id=\"sweep\">").nth(1).unwrap();
+        if sweep.split("</dd>").next().unwrap().contains("<time ") {
+            break;
+        }
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "{}",
+            about.html
+        );
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]

@@ -124,7 +124,7 @@ async fn viewers_see_no_buttons_and_blocked_buttons_have_a_reason() {
     ] {
         step_page.assert_lacks(control);
     }
-    step_page.assert_contains("id=\"step-read-only\"");
+    step_page.assert_contains("id=\"read-only\"");
     let csrf_token = response.csrf_token();
     for to in [
         format!("/plans/{id}/steps"),

@@ -81,6 +81,25 @@ async fn text_search_works_without_the_model() {
 }
 
 #[tokio::test]
+async fn excerpts_are_plain_text() {
+    let server = program("pages-excerpts").serve();
+    let content = "# Boats\n\n| boat | price |\n|---|---:|\n| **Contessa** | 44,000 |";
+    let body = json!({ "title": "Offers", "content": content });
+    let created = server.post("/api/v1/artifacts", body).await;
+    created.expect_success();
+    let browser = Browser::new(&server);
+    browser
+        .get("/library")
+        .await
+        .assert_contains("<bdi>Boats boat price Contessa 44,000</bdi>");
+    let found = browser.get("/library?q=contessa").await;
+    found.assert_contains("<mark>Contessa</mark>");
+    for mark in ["**", "|", "# Boats"] {
+        found.assert_lacks(mark);
+    }
+}
+
+#[tokio::test]
 async fn results_link_to_escaped_text() {
     let server = program("pages-texts").serve();
     let created = server

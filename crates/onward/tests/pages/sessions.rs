@@ -1,5 +1,6 @@
 //! Session pages: tool calls, and marking a call as dead.
 
+use onward_core::call::message::IN_BACKGROUND;
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -50,6 +51,59 @@ async fn displays_calls_and_marks_one_as_dead() {
     assert_eq!(again.status, StatusCode::CONFLICT);
     let missing = browser.get("/sessions/missing").await;
     assert_eq!(missing.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn lists_the_most_urgent_state_first_and_a_dead_call_since_its_last_activity() {
+    let program = program("pages-session-order");
+    let database = program.dir.join("onward.db");
+    let server = program.serve();
+    for (session, status) in [
+        ("dead", "running"),
+        ("asks", "awaiting_approval"),
+        ("works", "running"),
+    ] {
+        let call = json!({ "tool": "Bash", "status": status });
+        let at = format!("/api/v1/sessions/{session}/calls");
+        server.post(&at, call).await.expect_success();
+        if session == "dead" {
+            let close = server.post(&format!("{at}/1/1/close"), json!({})).await;
+            close.expect_success();
+        }
+    }
+    let file = rusqlite::Connection::open(database).unwrap();
+    file.execute_batch("UPDATE session_calls SET started_at = 1000000 WHERE session_id = 'dead'")
+        .unwrap();
+    let list = Browser::new(&server).get("/sessions").await;
+    let rows: Vec<&str> = list.html.split("<tr data-row>").skip(1).collect();
+    let order = ["dead_call", "awaiting_approval", "working"];
+    assert_eq!(rows.len(), order.len());
+    for (row, state) in rows.iter().zip(order) {
+        assert!(row.contains(&format!("badge {state}")), "{state}: {row}");
+    }
+    assert!(
+        rows[0].contains("datetime=\"1970-01-01T00:16:40.000Z\""),
+        "{}",
+        rows[0]
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_continued_in_the_background_is_not_done() {
+    let server = program("pages-background").serve();
+    let at = "/api/v1/sessions/s/calls";
+    for _ in 0..2 {
+        let call = json!({ "tool": "exec_command", "status": "running" });
+        server.post(at, call).await.expect_success();
+    }
+    for (position, result) in [(1, "done"), (2, IN_BACKGROUND)] {
+        let change = json!({ "change": "complete", "result": result });
+        let changed = server.post(&format!("{at}/1/{position}"), change).await;
+        changed.expect_success();
+    }
+    let page = Browser::new(&server).get("/sessions/s").await;
+    assert_eq!(page.html.matches("badge returned").count(), 1);
+    assert_eq!(page.html.matches("badge running").count(), 1);
 }
 
 #[tokio::test]
@@ -110,6 +164,8 @@ async fn displays_a_stale_subagent_with_the_answer_of_its_sibling() {
     let response = browser.get("/sessions/s").await;
     response.assert_contains("class=\"badge stale_subagent\"");
     response.assert_contains("class=\"badge stale\"");
+    // The subagents have no responses, so only the session itself has a turn.
+    assert_eq!(response.html.matches("class=\"box turn\"").count(), 1);
     response.assert_contains("Three &#60;files&#62;");
     response.assert_lacks("<files>");
     browser

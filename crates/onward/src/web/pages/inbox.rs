@@ -13,7 +13,6 @@ use axum::http::StatusCode;
 use onward_core::attention::Word;
 use onward_core::event::Decision;
 use onward_core::id::ReviewId;
-use onward_core::role::Permission;
 use onward_core::step::ReviewScope;
 use onward_core::{Code, PlanId, StepId, StepStatus};
 use onward_engine::list::OpenReview;
@@ -58,7 +57,6 @@ struct Inbox {
     /// Whether the visitor selected the item, and did not just open the inbox.
     is_selected: bool,
     selected: Option<Selected>,
-    modify_denied: Option<String>,
     /// The visitor asked for a review that is no longer pending.
     decided: Option<Decided>,
 }
@@ -230,7 +228,6 @@ async fn page(
         is_filtered,
         is_selected,
         selected,
-        modify_denied: visit.denial(Permission::Intervene),
         decided,
     })?;
     if is_error {

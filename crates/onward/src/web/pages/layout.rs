@@ -4,14 +4,14 @@
 use askama::Template;
 use axum::response::{Html, IntoResponse, Response};
 use onward_core::Code;
-use onward_core::attention::Word;
-use onward_core::role::Permission;
+use onward_core::role::{Permission, Role};
 use onward_engine::{Caller, session};
 
 use super::agent_name::person;
 use super::format::sentence;
 use super::{PageError, Visit};
 use crate::output::format;
+use crate::output::time::Zone;
 use crate::web::problem::Problem;
 
 /// Maximum number of items to count in the navigation.
@@ -44,6 +44,10 @@ pub(super) struct Layout {
     pub(super) troubled_sessions: usize,
     /// Message about the action that led here.
     pub(super) flash: Option<&'static str>,
+    /// Why the user cannot change anything, or none if the user can.
+    pub(super) read_only: Option<String>,
+    /// The time zone of the displayed times, until the script replaces it with that of the browser.
+    pub(super) zone: String,
     /// Whether the page updates itself.
     pub(super) live: bool,
     /// Whether the navigation is displayed. The sign-in page has none.
@@ -63,6 +67,8 @@ impl Layout {
             inbox: 0,
             troubled_sessions: 0,
             flash: None,
+            read_only: None,
+            zone: Zone::local().name(),
             live: false,
             has_navigation: true,
         }
@@ -94,11 +100,7 @@ impl Visit {
     pub(super) async fn layout(&self, title: &str, section: Section) -> Result<Layout, PageError> {
         let engine = &self.site.engine;
         let reviews = engine.open_reviews(&self.caller, MAX_COUNTED).await?.len();
-        let plans = engine.open_plans(&self.caller).await?;
-        let stuck = plans
-            .iter()
-            .filter(|(_, attention)| attention.word == Word::Stuck);
-        let inbox = reviews + stuck.count();
+        let inbox = reviews + engine.count_stuck(&self.caller).await?;
         let sessions = engine.list_sessions(&self.caller, MAX_COUNTED).await?;
         let now = engine.now();
         let troubled = sessions
@@ -115,6 +117,8 @@ impl Visit {
             inbox,
             troubled_sessions: troubled.count(),
             flash: self.fields.get("done").and_then(flash),
+            read_only: read_only(&self.caller),
+            zone: Zone::local().name(),
             live: true,
             has_navigation: true,
         })
@@ -134,6 +138,18 @@ impl Visit {
 pub(super) fn denial(caller: &Caller, permission: Permission) -> Option<String> {
     let forbidden = caller.allow(permission).err()?;
     Some(sentence(&forbidden.to_string()))
+}
+
+/// Why a caller cannot change anything, in one sentence for all pages.
+fn read_only(caller: &Caller) -> Option<String> {
+    let denied = denial(caller, Permission::Intervene)?;
+    Some(
+        match (caller.role, denial(caller, Permission::DecideReview)) {
+            (Role::Viewer, _) => "Read-only: your role is viewer.".to_owned(),
+            (role, Some(_)) => format!("The role {role} cannot change plans or decide reviews."),
+            (_, None) => denied,
+        },
+    )
 }
 
 /// The flash message for the query parameter `done`. Unknown values are ignored.

@@ -12,6 +12,7 @@ use onward_engine::{Artifact, Excerpt, OutputExcerpt, Source};
 
 use super::format::{RelativeTime, one_line};
 use super::layout::{Layout, Section, render};
+use super::markdown_html::plain_text;
 use super::{PageError, PageResult, Visit};
 use crate::output::format;
 
@@ -108,7 +109,7 @@ async fn recent(visit: &Visit, kind: Option<&str>) -> Result<Vec<Group>, PageErr
     let is_wanted = |name: &str| kind.is_none_or(|kind| kind == name);
     let output_row = |(plan, output): &(PlanId, OutputExcerpt)| Row {
         link: format!("/outputs/{}", output.id),
-        title: one_line(&output.title, 120),
+        title: one_line(&short_ids(&output.title), 120),
         kind: match output.version {
             1 => OUTPUT.to_owned(),
             version => format!("{OUTPUT}, version {version}"),
@@ -116,16 +117,16 @@ async fn recent(visit: &Visit, kind: Option<&str>) -> Result<Vec<Group>, PageErr
         found_by: Vec::new(),
         plan: named(&names, Some(*plan)),
         at: RelativeTime::new(output.created_at, now),
-        excerpt: highlight(&one_line(&output.excerpt, 200), &[]),
+        excerpt: highlight(&excerpt(&output.excerpt, 200), &[]),
     };
     let artifact_row = |(plan, artifact): &(Option<PlanId>, Excerpt)| Row {
         link: format!("/artifacts/{}", artifact.id),
-        title: one_line(&artifact.title, 120),
+        title: one_line(&short_ids(&artifact.title), 120),
         kind: artifact.kind.replace('_', " "),
         found_by: Vec::new(),
         plan: named(&names, *plan),
         at: RelativeTime::new(artifact.created_at, now),
-        excerpt: highlight(&one_line(&artifact.excerpt, 200), &[]),
+        excerpt: highlight(&excerpt(&artifact.excerpt, 200), &[]),
     };
     let outputs = outputs.iter().filter(|_| is_wanted(OUTPUT));
     let artifacts = artifacts
@@ -201,12 +202,12 @@ async fn search(
         ];
         Row {
             link,
-            title: one_line(&found.hit.title, 120),
+            title: one_line(&short_ids(&found.hit.title), 120),
             kind,
             found_by: by.into_iter().flatten().collect(),
             plan: named(&names, found.hit.plan),
             at: RelativeTime::new(found.hit.created_at, now),
-            excerpt: highlight(&one_line(&found.snippet, 300), parsed.words()),
+            excerpt: highlight(&excerpt(&found.snippet, 300), parsed.words()),
         }
     };
     let number = format::count(found.len() as u64, "result", "results");
@@ -238,6 +239,26 @@ fn named(names: &BTreeMap<PlanId, String>, plan: Option<PlanId>) -> Option<(Stri
     Some((format!("/plans/{plan}"), name.clone()))
 }
 
+/// An excerpt on one line without Markdown. It may start inside a block or have no line breaks, so
+/// marks remain that the parser does not recognize.
+fn excerpt(text: &str, max_columns: usize) -> String {
+    let plain = plain_text(text);
+    let parts = plain.split(|c: char| c.is_whitespace() || c == '|');
+    let is_word = |part: &&str| part.contains(|c| !"#*->=:`~_".contains(c));
+    let words: Vec<&str> = parts.filter(is_word).collect();
+    one_line(&short_ids(&words.join(" ")), max_columns)
+}
+
+/// A text with the first eight characters of each UUID. The page of the item has the whole text.
+fn short_ids(text: &str) -> String {
+    let short = |word: &str| {
+        let is_id = word.len() == 36 && word.parse::<PlanId>().is_ok();
+        word.get(..8).filter(|_| is_id).unwrap_or(word).to_owned()
+    };
+    let words: Vec<String> = text.split(' ').map(short).collect();
+    words.join(" ")
+}
+
 /// Splits a text into words that begin with a searched word, and the text between them.
 fn highlight(text: &str, words: &[String]) -> Vec<Span> {
     let is_match = |word: &str| {
@@ -266,6 +287,16 @@ fn highlight(text: &str, words: &[String]) -> Vec<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn excerpts_contain_no_markdown() {
+        let text = "# Tariffs\n\n| tariff | cents |\n|---|---:|\n| **day** | 31.4 |\n\n- [one](https://x.y)";
+        let plain = "Tariffs tariff cents day 31.4 one";
+        assert_eq!(excerpt(text, 200), plain);
+        // A snippet of a search has no line breaks.
+        let snippet = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(excerpt(&snippet, 200), plain);
+    }
 
     #[test]
     fn words_of_the_query_are_highlighted() {

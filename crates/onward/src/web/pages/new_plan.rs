@@ -28,7 +28,7 @@ use inputs::{INPUTS, Input, Kind};
 #[template(path = "new_plan.html")]
 struct NewPlan {
     layout: Layout,
-    denied: Option<String>,
+    denied: bool,
     /// Rejected fields: the id of the input, if there is one, and the message.
     errors: Vec<(Option<String>, String)>,
     plan: Part,
@@ -146,7 +146,7 @@ async fn page(
             .collect()
     };
     let page = NewPlan {
-        denied: visit.denial(Permission::CreatePlan),
+        denied: visit.denial(Permission::CreatePlan).is_some(),
         plan: group(&INPUTS.plan, String::new(), &entries.plan),
         steps: numbered(&INPUTS.step, entries::STEPS, &entries.steps),
         branches: numbered(&INPUTS.branch, entries::BRANCHES, &entries.branches),

@@ -1,6 +1,8 @@
 //! `/`: what needs a person, in one list; the health of the server; the activity of 48 hours; the
 //! plans that agents work on, and those that ended last.
 
+mod chart;
+
 use std::collections::HashMap;
 
 use askama::Template;
@@ -9,9 +11,7 @@ use onward_core::role::Permission;
 use onward_core::session::{SessionStatus, SubagentStatus};
 use onward_core::{PlanId, PlanStatus, StepStatus, Timestamp};
 use onward_engine::list::{OpenReview, PlanQuery};
-use onward_engine::{
-    AttentionCount, Delivery, HourCount, OpenPlan, SessionLine, StepLine, session,
-};
+use onward_engine::{AttentionCount, Delivery, OpenPlan, SessionLine, StepLine, session};
 
 use super::agent_name::{agent_name, directory, person};
 use super::format::{Age, Clock, RelativeTime, one_line};
@@ -19,11 +19,11 @@ use super::layout::{Layout, Section, render};
 use super::plan::{note_text, prompt, step_name, steps_text};
 use super::settings::{Snippet, snippets};
 use super::tag::Tag;
-use super::timeline::Percent;
 use super::who::Who;
 use super::{PageError, PageResult, Visit};
 use crate::output::status::word_mark;
 use crate::output::{budget, format};
+use chart::{Chart, HOURS};
 
 /// Maximum number of rows of each kind in the list of items that need a person.
 const MAX_ROWS: usize = 25;
@@ -32,8 +32,6 @@ const MAX_FINISHED: u32 = 6;
 const MAX_SESSIONS: u32 = 100;
 const MAX_REVIEWS: u32 = 200;
 const HOUR_MS: i64 = 3_600_000;
-/// Hours in the chart.
-const HOURS: i64 = 48;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -44,7 +42,6 @@ struct Overview {
     rows: Vec<Row>,
     /// Number of items that need a person.
     needed: usize,
-    may_release: bool,
     chart: Chart,
     working: Vec<Working>,
     finished: Vec<Finished>,
@@ -56,7 +53,7 @@ struct Overview {
 pub(super) struct FirstRun {
     pub(super) has_plans: bool,
     pub(super) snippets: Vec<Snippet>,
-    pub(super) sample_denied: Option<String>,
+    pub(super) may_create: bool,
     /// The agent that was active last. The instructions are collapsed if there is one.
     pub(super) agent: Option<(String, RelativeTime)>,
 }
@@ -100,17 +97,16 @@ enum Action {
     Copy(String, String),
 }
 
-struct Chart {
-    bars: Vec<ChartBar>,
-    text: String,
-}
-
-struct ChartBar {
-    x: Percent,
-    y: u64,
-    height: u64,
-    class: &'static str,
-    title: String,
+impl Row {
+    /// The row for a reader, who can only open the item.
+    fn read_only(self) -> Self {
+        let link = match self.action {
+            Action::Link(link, _) => link,
+            Action::Release(..) | Action::Copy(..) => self.link.clone(),
+        };
+        let action = Action::Link(link, "Open");
+        Self { action, ..self }
+    }
 }
 
 struct Working {
@@ -142,7 +138,7 @@ impl FirstRun {
         Ok(Self {
             has_plans,
             snippets: snippets(visit),
-            sample_denied: visit.denial(Permission::CreatePlan),
+            may_create: visit.denial(Permission::CreatePlan).is_none(),
             agent: last_agent(visit).await?,
         })
     }
@@ -187,7 +183,10 @@ pub(super) async fn show(visit: Visit) -> PageResult {
         steps: &steps,
         now,
     };
-    let rows = queue.rows();
+    let mut rows = queue.rows();
+    if visit.denial(Permission::Intervene).is_some() {
+        rows = rows.into_iter().map(Row::read_only).collect();
+    }
     let since = Timestamp::from_millis(now.as_millis() - HOURS * HOUR_MS);
     let hours = engine.events_by_hour(&visit.caller, since);
     let hours = visit
@@ -201,7 +200,6 @@ pub(super) async fn show(visit: Visit) -> PageResult {
         tiles: queue.tiles(&finished),
         needed: queue.needed(),
         rows,
-        may_release: visit.denial(Permission::Intervene).is_none(),
         chart: Chart::new(&hours, now),
         working: queue.working(),
         finished: finished.shown,
@@ -233,6 +231,7 @@ async fn health(visit: &Visit, now: Timestamp) -> Result<Health, PageError> {
 struct Ended {
     shown: Vec<Finished>,
     done: u64,
+    done_with_failures: u64,
     failed: u64,
 }
 
@@ -250,16 +249,12 @@ async fn finished(visit: &Visit, now: Timestamp) -> Result<Ended, PageError> {
     }
     ended.sort_by_key(|listed| std::cmp::Reverse(listed.attention.since));
     let recent = || ended.iter().filter(|listed| listed.attention.since >= week);
-    let of_words = |words: &[Word]| {
-        let count = recent()
-            .filter(|listed| words.contains(&listed.attention.word))
-            .count();
-        u64::try_from(count).unwrap_or(u64::MAX)
+    let of_word = |word: Word| {
+        let count = recent().filter(|listed| listed.attention.word == word);
+        u64::try_from(count.count()).unwrap_or(u64::MAX)
     };
-    let (done, failed) = (
-        of_words(&[Word::Done]),
-        of_words(&[Word::Failed, Word::DoneWithFailures]),
-    );
+    let [done, done_with_failures, failed] =
+        [Word::Done, Word::DoneWithFailures, Word::Failed].map(of_word);
     for listed in ended
         .iter()
         .take(usize::try_from(MAX_FINISHED).unwrap_or(0))
@@ -282,6 +277,7 @@ async fn finished(visit: &Visit, now: Timestamp) -> Result<Ended, PageError> {
     Ok(Ended {
         shown,
         done,
+        done_with_failures,
         failed,
     })
 }
@@ -509,7 +505,10 @@ impl Queue<'_> {
                 number: ended.done,
                 label: "done, 7 days",
                 detail: None,
-                text: Some(format!("{} failed", ended.failed)),
+                text: Some(match ended.done_with_failures {
+                    0 => format!("{} failed", ended.failed),
+                    some => format!("{some} done with failures, {} failed", ended.failed),
+                }),
                 link: "/plans?state=done",
             },
         ]
@@ -542,58 +541,5 @@ impl Queue<'_> {
             }
         };
         plans.into_iter().take(MAX_WORKING).map(working).collect()
-    }
-}
-
-impl Chart {
-    fn new(hours: &[HourCount], now: Timestamp) -> Self {
-        const KINDS: [(&str, &str, &str); 3] = [
-            ("step_completed", "done", "finished"),
-            ("plan_stalled", "stuck", "stuck"),
-            ("user_reviewed", "needs_you", "review requests"),
-        ];
-        let last = now.as_millis() / HOUR_MS;
-        let most = hours
-            .iter()
-            .map(|count| count.events)
-            .max()
-            .unwrap_or(0)
-            .max(4);
-        let mut bars = Vec::new();
-        for hour in last - HOURS + 1..=last {
-            let column = u64::try_from(hour - (last - HOURS + 1)).unwrap_or(0);
-            for (row, (name, class, label)) in (0..).zip(KINDS) {
-                let found = hours
-                    .iter()
-                    .find(|count| count.hour == hour && count.name == name);
-                let events = found.map_or(0, |count| count.events);
-                if events == 0 {
-                    continue;
-                }
-                let (y, height) = match row {
-                    // Finished steps grow upwards, the other two are marks below.
-                    0 => {
-                        let height = (events * 60 / most).max(2);
-                        (60 - height, height)
-                    }
-                    row => (58 + 6 * row, 4),
-                };
-                bars.push(ChartBar {
-                    x: Percent(column * 1_000 / u64::try_from(HOURS).unwrap_or(1)),
-                    y,
-                    height,
-                    class,
-                    title: format!("{} h ago: {events} {label}", last - hour),
-                });
-            }
-        }
-        let total = |name: &str| -> u64 {
-            let of_name = hours.iter().filter(|count| count.name == name);
-            of_name.map(|count| count.events).sum()
-        };
-        let text = KINDS
-            .map(|(name, _, label)| format!("{} {label}", total(name)))
-            .join(", ");
-        Self { bars, text }
     }
 }

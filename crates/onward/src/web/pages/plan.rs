@@ -14,6 +14,7 @@ mod verdict;
 use askama::Template;
 use axum::extract::Path;
 use onward_core::budget::Limit;
+use onward_core::policy::OnStall;
 use onward_core::role::Permission;
 use onward_core::{PlanHead, PlanId, PlanStatus, StepStatus, StepType};
 use onward_engine::list::OpenReview;
@@ -242,7 +243,7 @@ impl About {
             project: one_line(head.routing.project_key.as_deref().unwrap_or_default(), 200),
             labels: one_line(&head.routing.labels.join(", "), 2_000),
             priority: head.routing.priority,
-            on_stall: head.on_stall.as_str(),
+            on_stall: on_stall_text(head.on_stall),
             budget: head
                 .budget
                 .as_ref()
@@ -279,6 +280,16 @@ fn limit_inputs(head: &PlanHead) -> Vec<(&'static str, &'static str, String, u64
         (limit.as_str(), label, value.unwrap_or_default(), highest)
     };
     Limit::ALL.map(input).to_vec()
+}
+
+/// What happens to a step that is stuck.
+const fn on_stall_text(action: OnStall) -> &'static str {
+    match action {
+        OnStall::Mark => "Onward marks it as stuck and notifies you; it stays claimed",
+        OnStall::Requeue => "Onward releases it; after the last attempt, it fails",
+        OnStall::Fail => "Onward fails it",
+        OnStall::Ignore => "Onward shows it as stuck, without a notification; it stays claimed",
+    }
 }
 
 /// The pending review to decide first: one that stops the plan, or that of the first step.

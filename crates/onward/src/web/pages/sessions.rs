@@ -121,20 +121,17 @@ pub(super) async fn show(visit: Visit) -> PageResult {
         is_selected: selected == Some(status),
     });
     let filters = filters.filter(|filter| filter.count > 0 || filter.is_selected);
-    let mut rows: Vec<(bool, Row)> = with_status
-        .iter()
-        .filter(|(_, status)| selected.is_none_or(|selected| selected == *status))
-        .map(|(line, status)| (status.is_trouble(), Row::new(line, now)))
-        .collect();
-    // Sessions in trouble first; the sort is stable.
-    rows.sort_by_key(|(is_trouble, _)| !is_trouble);
+    let mut rows = with_status.clone();
+    rows.retain(|(_, status)| selected.is_none_or(|selected| selected == *status));
+    // The most urgent status first; the sort is stable.
+    rows.sort_by_key(|(_, status)| *status);
     render(&Sessions {
         layout: visit.layout("Sessions", Section::Sessions).await?,
         filters: filters.collect(),
         is_filtered: selected.is_some(),
         has_sessions: !sessions.is_empty(),
         more: sessions.len() >= usize::try_from(MAX_SESSIONS).unwrap_or(usize::MAX),
-        rows: rows.into_iter().map(|(_, row)| row).collect(),
+        rows: rows.iter().map(|(line, _)| Row::new(line, now)).collect(),
     })
 }
 
@@ -161,8 +158,11 @@ pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> PageResult
             .filter(|record| record.key.turn == turn.number && record.key.agent == turn.agent);
         of_turn.collect()
     };
-    // Newest turn first.
-    let turns = view.turns.iter().rev().enumerate();
+    // Newest turn first. A turn of a subagent without responses is only in the list of subagents.
+    let turns = view.turns.iter().rev().filter(|(turn, steps)| {
+        turn.agent.is_empty() || !steps.is_empty() || !calls(turn).is_empty()
+    });
+    let turns = turns.enumerate();
     let turns =
         turns.map(|(index, (turn, steps))| TurnView::new(index, turn, steps, &calls(turn), now));
     let dead = view

@@ -167,6 +167,8 @@ struct About {
     schema: Option<i64>,
     /// Whether no process checks for stuck steps.
     lacks_sweep: bool,
+    /// The last check, if this process checks.
+    checked: Option<RelativeTime>,
     /// How far the local clock differs from the clock of the database, if it does.
     clock: Option<String>,
     index: IndexState,
@@ -379,6 +381,7 @@ pub(super) async fn about(visit: Visit) -> PageResult {
             .ok()
             .map(|(found, _)| found),
         lacks_sweep: engine.sweep_has_no_leader().await?,
+        checked: engine.last_sweep_at().map(|at| RelativeTime::new(at, now)),
         clock,
         index: IndexState {
             chunks: health.index.chunks,

@@ -281,6 +281,7 @@ impl CallView {
             // The tag states the outcome.
             state: if let CallState::Completed(end) | CallState::Failed(end) = record.call.state
                 && end.interruption.is_none()
+                && !call::is_in_background(record)
             {
                 format::ago(now, end.ended_at)
             } else {
