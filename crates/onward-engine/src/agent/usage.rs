@@ -4,6 +4,8 @@
 //! that no response counts twice. The tokens belong to the step that the session holds when they are
 //! reported: of several, the one claimed last. Without a step, they belong to the session only.
 
+use std::sync::Arc;
+
 use onward_core::command::CountTokens;
 use onward_core::role::Permission;
 use onward_core::usage::TokenUsage;
@@ -23,13 +25,47 @@ const MAX_STEPS: u32 = 100;
 /// Maximum number of claims in the results of a session's calls that are considered, the last ones.
 const MAX_CLAIMS: usize = 8;
 
-/// Tokens of a session that were not reported before.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageReport {
-    /// The tokens.
-    pub tokens: TokenUsage,
-    /// If they were read from a transcript: the number of bytes read before, and the new position.
-    pub transcript: Option<(u64, TranscriptPosition)>,
+/// Reads the tokens after a position, and moves it. `None` if there is nothing new to read.
+pub type ReadTranscript = Arc<dyn Fn(&mut TranscriptPosition) -> Option<TokenUsage> + Send + Sync>;
+
+/// Tokens of a session that were not counted before.
+#[derive(Clone)]
+pub enum UsageReport {
+    /// Tokens of a response that the proxy forwarded.
+    Response(TokenUsage),
+    /// Tokens in new lines of a transcript.
+    Transcript {
+        /// The path of the file, which identifies the transcript.
+        path: String,
+        /// Reads the file from the stored position.
+        read: ReadTranscript,
+    },
+}
+
+impl UsageReport {
+    const fn source(&self) -> UsageSource {
+        match self {
+            Self::Response(_) => UsageSource::Proxy,
+            Self::Transcript { .. } => UsageSource::Transcript,
+        }
+    }
+
+    /// The new tokens. Moves the position in the transcript.
+    fn read(&self, usage: &mut SessionUsage) -> Option<TokenUsage> {
+        match self {
+            Self::Response(tokens) => Some(*tokens),
+            Self::Transcript { path, read } => {
+                let known = usage.files.iter().find(|file| file.path == *path);
+                let mut position = known.cloned().unwrap_or_else(|| TranscriptPosition {
+                    path: path.clone(),
+                    ..TranscriptPosition::default()
+                });
+                let tokens = read(&mut position)?;
+                usage.set_position(position);
+                Some(tokens)
+            }
+        }
+    }
 }
 
 impl Engine {
@@ -57,36 +93,6 @@ impl Engine {
         Ok(tokens.await?)
     }
 
-    /// How far a transcript of a session was read. `None` if another source counts its tokens.
-    pub async fn transcript_position(
-        &self,
-        caller: &Caller,
-        session: &str,
-        path: &str,
-    ) -> Result<Option<TranscriptPosition>, Error> {
-        caller.allow(Permission::Record)?;
-        let (session, path) = (session.to_owned(), path.to_owned());
-        let position = self.store.read(&caller.tenant, move |tx| {
-            let (session, path) = (session.clone(), path.clone());
-            Box::pin(async move {
-                let usage = Usages(tx).of_session(&session).await?;
-                let start = TranscriptPosition {
-                    path,
-                    ..TranscriptPosition::default()
-                };
-                Ok::<_, onward_store::Error>(match usage {
-                    None => Some(start),
-                    Some(usage) if usage.source == UsageSource::Proxy => None,
-                    Some(usage) => {
-                        let mut files = usage.files.into_iter();
-                        Some(files.find(|file| file.path == start.path).unwrap_or(start))
-                    }
-                })
-            })
-        });
-        Ok(position.await?)
-    }
-
     /// Adds tokens to a session, to the step that it holds and to the plan of the step, and compares
     /// the sum of the plan with its budget. A session that is not recorded is ignored.
     pub async fn record_usage(
@@ -104,25 +110,22 @@ impl Engine {
                 let Some(stored) = Sessions(tx).hold_session(&session).await? else {
                     return Ok(None);
                 };
-                let source = match &report.transcript {
-                    Some(_) => UsageSource::Transcript,
-                    None => UsageSource::Proxy,
-                };
+                let source = report.source();
                 let usage = Usages(tx).of_session(&session).await?;
                 let mut usage = usage.unwrap_or(SessionUsage {
                     source,
                     tokens: TokenUsage::default(),
                     files: Vec::new(),
                 });
-                if usage.source != source || !is_new(&usage, report.transcript.as_ref()) {
+                if usage.source != source {
                     return Ok(None);
                 }
-                usage.tokens = usage.tokens.plus(report.tokens);
-                if let Some((_, position)) = report.transcript {
-                    usage.set_position(position);
-                }
+                let Some(tokens) = report.read(&mut usage) else {
+                    return Ok(None);
+                };
+                usage.tokens = usage.tokens.plus(tokens);
                 Usages(tx).keep(&session, &usage)?;
-                let tokens = report.tokens.total();
+                let tokens = tokens.total();
                 let held = held_step(tx, &session, &stored.claims).await?;
                 let Some((plan, step)) = held.filter(|_| tokens > 0) else {
                     return Ok(None);
@@ -150,14 +153,6 @@ impl Engine {
         }
         Ok(())
     }
-}
-
-/// Whether no concurrent hook has read the transcript in the meantime.
-fn is_new(usage: &SessionUsage, transcript: Option<&(u64, TranscriptPosition)>) -> bool {
-    transcript.is_none_or(|(from, position)| {
-        let known = usage.files.iter().find(|file| file.path == position.path);
-        known.map_or(0, |known| known.offset) == *from
-    })
 }
 
 /// The step that a session holds, and its plan: of several, the one claimed last. A step claimed

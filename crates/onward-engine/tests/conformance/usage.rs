@@ -1,5 +1,7 @@
 //! Token counts of sessions, steps and plans, and budgets of tokens.
 
+use std::sync::{Arc, Mutex};
+
 use onward_core::budget::{Budget, Limit};
 use onward_core::command::{CreatePlan, Modification};
 use onward_core::id::SessionId;
@@ -7,7 +9,7 @@ use onward_core::usage::TokenUsage;
 use onward_core::{PlanId, PlanStatus};
 use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_engine::usage::UsageReport;
-use onward_engine::{SeenClaim, TranscriptPosition, UsageSource};
+use onward_engine::{SeenClaim, UsageSource};
 
 use crate::harness::Harness;
 use crate::on_both_databases;
@@ -26,27 +28,28 @@ fn tokens(input: u64) -> TokenUsage {
 }
 
 async fn report(harness: &Harness, input: u64) {
-    let report = UsageReport {
-        tokens: tokens(input),
-        transcript: None,
-    };
+    let report = UsageReport::Response(tokens(input));
     let recorded = harness.engine.record_usage(&harness.me, SESSION, report);
     recorded.await.unwrap();
 }
 
-/// Reports tokens that were read from a transcript, from and to an offset.
-async fn report_transcript(harness: &Harness, from: u64, to: u64, input: u64) {
-    let position = TranscriptPosition {
-        path: "/tmp/a.jsonl".to_owned(),
-        offset: to,
-        recent: vec![("msg".to_owned(), tokens(input))],
-    };
-    let report = UsageReport {
-        tokens: tokens(input),
-        transcript: Some((from, position)),
+/// Reports tokens of a transcript that has this length, and returns the position before.
+async fn report_transcript(harness: &Harness, path: &str, length: u64, input: u64) -> u64 {
+    let before = Arc::new(Mutex::new(0));
+    let seen = Arc::clone(&before);
+    let report = UsageReport::Transcript {
+        path: path.to_owned(),
+        read: Arc::new(move |position| {
+            *seen.lock().unwrap() = position.offset;
+            let is_new = position.offset < length;
+            position.offset = length;
+            position.recent = vec![("msg".to_owned(), tokens(input))];
+            is_new.then_some(tokens(input))
+        }),
     };
     let recorded = harness.engine.record_usage(&harness.me, SESSION, report);
     recorded.await.unwrap();
+    *before.lock().unwrap()
 }
 
 async fn claim(harness: &Harness, plan: PlanId) -> AssignedStep {
@@ -112,21 +115,29 @@ async fn a_claim_in_the_result_of_a_call_belongs_to_the_session(harness: &Harnes
 
 async fn the_first_source_of_a_session_counts(harness: &Harness) {
     harness.begin_turn(source()).await;
-    report_transcript(harness, 0, 10, 0).await;
+    let transcript = |length, input| report_transcript(harness, "/tmp/a.jsonl", length, input);
+    assert_eq!(transcript(10, 0).await, 0);
     report(harness, 900).await;
     assert_eq!(session_total(harness).await, Some(100));
-    // A concurrent hook has read the same lines.
-    report_transcript(harness, 0, 10, 0).await;
+    assert_eq!(transcript(10, 0).await, 10);
     assert_eq!(session_total(harness).await, Some(100));
-    report_transcript(harness, 10, 20, 100).await;
+    assert_eq!(transcript(20, 100).await, 10);
     assert_eq!(session_total(harness).await, Some(300));
-    let engine = &harness.engine;
-    let usage = engine.session_usage(&harness.me, SESSION).await.unwrap();
-    assert_eq!(usage.unwrap().source, UsageSource::Transcript);
-    let position = engine.transcript_position(&harness.me, SESSION, "/tmp/a.jsonl");
-    assert_eq!(position.await.unwrap().unwrap().offset, 20);
-    let other = engine.transcript_position(&harness.me, SESSION, "/tmp/b.jsonl");
-    assert_eq!(other.await.unwrap().unwrap().offset, 0);
+    // Another transcript of the same session.
+    assert_eq!(report_transcript(harness, "/tmp/b.jsonl", 5, 0).await, 0);
+    assert_eq!(session_total(harness).await, Some(400));
+    assert_eq!(transcript(20, 0).await, 20);
+    let usage = harness.engine.session_usage(&harness.me, SESSION);
+    let usage = usage.await.unwrap().unwrap();
+    assert_eq!(usage.source, UsageSource::Transcript);
+}
+
+/// Hooks that end at the same time read a transcript one after the other.
+async fn concurrent_hooks_count_a_transcript_once(harness: &Harness) {
+    harness.begin_turn(source()).await;
+    let report = || report_transcript(harness, "/tmp/a.jsonl", 10, 0);
+    tokio::join!(report(), report(), report());
+    assert_eq!(session_total(harness).await, Some(100));
 }
 
 async fn a_budget_of_tokens_is_exhausted_by_its_sessions(harness: &Harness) {
@@ -182,6 +193,7 @@ on_both_databases!(
     tokens_belong_to_the_step_that_the_session_holds,
     a_claim_in_the_result_of_a_call_belongs_to_the_session,
     the_first_source_of_a_session_counts,
+    concurrent_hooks_count_a_transcript_once,
     a_budget_of_tokens_is_exhausted_by_its_sessions,
     an_imported_plan_has_its_tokens,
 );

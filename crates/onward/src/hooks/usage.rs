@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
 
 use onward_core::usage::{TokenUsage, read_transcript};
 use onward_engine::usage::UsageReport;
@@ -44,39 +45,32 @@ pub(crate) fn transcript(agent: Agent, kind: &EventKind, payload: &Value) -> Opt
 
 /// Counts the tokens that a transcript contains since it was read last.
 pub(crate) async fn count(engine: &Engine, caller: &Caller, session: &str, path: &str) {
-    let position = engine.transcript_position(caller, session, path).await;
-    let Some(position) = position.ok().flatten() else {
-        return;
+    let report = UsageReport::Transcript {
+        path: path.to_owned(),
+        read: Arc::new(read),
     };
-    if let Some(report) = read(position) {
-        drop(engine.record_usage(caller, session, report).await);
-    }
+    drop(engine.record_usage(caller, session, report).await);
 }
 
-/// The tokens after a position. `None` if there is nothing new to read.
-fn read(mut position: TranscriptPosition) -> Option<UsageReport> {
+/// Reads the tokens after a position, and moves it. `None` if there is nothing new to read.
+fn read(position: &mut TranscriptPosition) -> Option<TokenUsage> {
     let mut file = File::open(&position.path).ok()?;
     let length = file.metadata().ok()?.len();
     let from = position.offset;
-    let mut tokens = TokenUsage::default();
     if length < from {
         // The file was rewritten. Its lines may have been counted already.
         position.offset = length;
-    } else {
-        file.seek(SeekFrom::Start(from)).ok()?;
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
-        let part = read_transcript(&mut position.recent, &bytes);
-        tokens = part.tokens;
-        // One line that is too long to be read: the rest of it is skipped as well.
-        let is_skipped = part.length == 0 && bytes.len() as u64 == MAX_BYTES;
-        let length = if is_skipped { bytes.len() } else { part.length };
-        position.offset = from + length as u64;
+        return Some(TokenUsage::default());
     }
-    (position.offset != from).then_some(UsageReport {
-        tokens,
-        transcript: Some((from, position)),
-    })
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+    let part = read_transcript(&mut position.recent, &bytes);
+    // One line that is too long to be read: the rest of it is skipped as well.
+    let is_skipped = part.length == 0 && bytes.len() as u64 == MAX_BYTES;
+    let length = if is_skipped { bytes.len() } else { part.length };
+    position.offset = from + length as u64;
+    (length > 0).then_some(part.tokens)
 }
 
 #[cfg(test)]

@@ -181,10 +181,7 @@ async fn run_writer(shared: Arc<Shared>, mut events: mpsc::Receiver<RecordedEven
             }
             RecordedEvent::TurnEnded(source) => engine.end_turn(caller, source).await,
             RecordedEvent::UsageReported(session, tokens) => {
-                let report = UsageReport {
-                    tokens,
-                    transcript: None,
-                };
+                let report = UsageReport::Response(tokens);
                 engine.record_usage(caller, &session, report).await
             }
             RecordedEvent::Flush(done) => {
