@@ -125,6 +125,8 @@ function seedSessions(server) {
     looping.respond("git log -3", "3f1c2aa Raise the memory limit of the ranker\n9a01b7e Pin the model to version 12");
     for (let response = 0; response < 9; response++) looping.respond("kubectl get pods -n ranker", "ranker-7c9  0/1  Pending");
     for (let call = 0; call < 3; call++) looping.begin("kubectl get pods -n ranker");
+    const closed = session("closed-1", "/srv/src/billing", "Find out why the invoice job is slow");
+    for (let response = 0; response < 9; response++) closed.respond("tail -1 job.log", "waiting for lock");
     const nudged = session("nudged-1", "/srv/src/api", "Make the tests pass");
     for (let response = 0; response < 6; response++) nudged.respond("cargo test", "test tides ... FAILED");
     session("working-1", "/srv/src/docs-site", "Find out why the release notes have no date").respond("ls docs", "release.md, index.md and 40 other files in three directories");
@@ -226,6 +228,7 @@ before(async () => {
         dependencies: `${server.url}/plans/${dependencies}`,
         dependencies_graph: `${server.url}/plans/${dependencies}?view=graph`,
         session_subagents: `${server.url}/sessions/subagents-1`,
+        session_tools_closed: `${server.url}/sessions/closed-1`,
         session_nudged: `${server.url}/sessions/nudged-1`,
         viewer_overview: `${closed.url}/`,
         viewer_plans: `${closed.url}/plans`,
