@@ -109,21 +109,13 @@
                 const url = new URL(location.href);
                 url.searchParams.delete("done");
                 const response = await fetch(url, { headers: { accept: "text/html" }, cache: "no-store" });
-                if (response.redirected && new URL(response.url).pathname === "/login") {
-                    location.reload();
-                    return;
-                }
-                if (!response.ok) {
-                    // The item was deleted, or the permission was revoked.
-                    if (response.status === 404 || response.status === 403) location.reload();
-                    return;
-                }
+                // The session expired, the item was deleted, or the permission was revoked.
+                const isSignedOut = response.redirected && new URL(response.url).pathname === "/login";
+                if (isSignedOut || response.status === 404 || response.status === 403) return location.reload();
+                if (!response.ok) return;
                 const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-                if ([...parts(document)].some((part) => !fresh.getElementById(part.id))) {
-                    // The page has another structure, for example after the first plan was created.
-                    location.reload();
-                    return;
-                }
+                // The page has another structure, for example after the first plan was created.
+                if ([...parts(document)].some((part) => !fresh.getElementById(part.id))) return location.reload();
                 document.title = fresh.title;
                 for (const part of parts(fresh)) {
                     const old = document.getElementById(part.id);
@@ -257,13 +249,13 @@
         renderKeySetting();
         renderViews();
         renderSelection();
-        for (const control of root.querySelectorAll("[data-copy], [data-save-view], [data-select-all]")) control.hidden = false;
+        for (const control of root.querySelectorAll("[data-copy], [data-save-view], [data-select-all], [data-scripted]")) control.hidden = false;
         for (const keys of root.querySelectorAll(".keys")) keys.hidden = !hasKeys();
     };
     document.addEventListener("click", async (event) => {
         const button = event.target.closest("[data-copy]");
         if (!button) return;
-        const text = document.getElementById(button.dataset.copy).textContent;
+        const text = document.getElementById(button.dataset.copy)?.textContent ?? button.dataset.copy;
         try {
             await navigator.clipboard.writeText(text);
             button.textContent = "Copied";
@@ -308,7 +300,7 @@
         event.target.reset();
     });
 
-    // A decision by a single key is sent after 10 seconds, or when the page is left.
+    // An approval is sent after 10 seconds, or when the page is left.
     const UNDO_MS = 10_000;
     const toast = document.getElementById("toast");
     let pending = null;
@@ -320,20 +312,29 @@
     };
     const send = () => {
         const last = cancel();
-        return last && fetch(last.url, { method: "POST", body: last.body, keepalive: true });
+        if (last) fetch(last.url, { method: "POST", body: last.body, keepalive: true });
     };
-    const decideLater = (button) => {
+    // The form of the decision may have been replaced since.
+    const submit = () => {
+        const { url, body } = cancel();
+        const fields = [...body].map(([name, value]) => make("input", { type: "hidden", name, value }));
+        const form = make("form", { method: "post", action: url, hidden: true }, ...fields);
+        document.body.append(form);
+        form.submit();
+    };
+    document.addEventListener("submit", (event) => {
+        const button = event.submitter;
+        if (pending?.url === event.target.action) cancel(); // Another decision on the same review.
+        if (!button?.dataset.undo) return;
+        event.preventDefault();
         send();
-        const body = new URLSearchParams(new FormData(button.form));
-        body.set(button.name, button.value);
-        const timer = setTimeout(async () => { location.href = (await send()).url; }, UNDO_MS);
-        pending = { url: button.form.action, body, timer };
+        const body = new URLSearchParams(new FormData(button.form, button));
+        pending = { url: button.form.action, body, timer: setTimeout(submit, UNDO_MS) };
         toast.firstElementChild.textContent = `${button.dataset.undo} in 10 s.`;
         toast.hidden = false;
-    };
+    });
     toast.lastElementChild.onclick = cancel;
     addEventListener("pagehide", send);
-    const press = (button) => button?.dataset.undo ? decideLater(button) : button?.click();
 
     // The palette: the results of `/jump` in a dialog, and the main actions of this page.
     const palette = document.getElementById("palette");
@@ -343,10 +344,10 @@
         const response = await fetch(`/jump?q=${encodeURIComponent(query)}`);
         const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
         if (field.value !== query) return;
-        const actions = [...document.querySelectorAll("main [data-primary]")].filter((action) => query && action.textContent.toLowerCase().includes(query.toLowerCase()));
+        const actions = [...document.querySelectorAll("main [data-primary]:not(:disabled)")].filter((action) => action.textContent.toLowerCase().includes(query.toLowerCase()));
         palette.querySelector("ul").replaceChildren(...actions.slice(0, 3).map((action) => make("li", {}, make("button", {
-            type: "button", className: "quiet", textContent: action.textContent, onclick: () => { palette.close(); press(action); },
-        }))), ...fresh.querySelectorAll("#results > li"));
+            type: "button", className: "quiet", onclick: () => { palette.close(); action.click(); },
+        }, make("span", { className: "tag", textContent: "action" }), action.textContent))), ...fresh.querySelectorAll("#results > li"));
     };
     const openPalette = () => {
         if (!palette || palette.open) return;
@@ -357,7 +358,7 @@
     palette?.addEventListener("input", showResults);
     palette?.addEventListener("submit", (event) => {
         const first = palette.querySelector("li :is(a, button)");
-        if (first) { event.preventDefault(); first.click(); }
+        if (first) { event.preventDefault(); first[field.value ? "click" : "focus"](); }
     });
     palette?.addEventListener("keydown", (event) => {
         const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -397,7 +398,7 @@
         } else if (decision === "modify" && button && [...review.querySelectorAll("textarea")].every((text) => text.value.trim() === "")) {
             review.querySelector("textarea[name=feedback]").focus();
         } else {
-            press(button);
+            button?.click();
         }
     };
     const primary = (root) => root?.querySelector("[data-primary]:not(:disabled)");
@@ -408,7 +409,7 @@
         j: () => moveFocus(1),
         k: () => moveFocus(-1),
         x: () => row()?.querySelector("input[type=checkbox]")?.click(),
-        e: () => press(primary(row()) ?? primary(document.querySelector("main"))),
+        e: () => (primary(row()) ?? primary(document.querySelector("main")))?.click(),
         a: () => decide("approve"),
         m: () => decide("modify"),
         s: () => decide("skip"),

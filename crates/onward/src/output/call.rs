@@ -1,6 +1,6 @@
 //! The state of a tool call as a sentence, for the terminal and the dashboard.
 //!
-//! An interrupted call never reads like a success: its text begins with the interruption.
+//! A killed call never reads like a success: its text begins with the interruption.
 
 use onward_core::Timestamp;
 use onward_core::call::{CallState, CallStatus, Cause, is_stale, message, stale_at};
@@ -9,20 +9,57 @@ use onward_engine::tool_calls::POLICY;
 
 use super::format;
 
-pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> String {
+/// A sentence about a call. The age of `at` is between the two texts.
+#[derive(Debug, Default)]
+pub(crate) struct Description {
+    pub(crate) before: String,
+    pub(crate) at: Option<Timestamp>,
+    pub(crate) after: String,
+}
+
+impl Description {
+    fn new(before: impl Into<String>) -> Self {
+        Self {
+            before: before.into(),
+            ..Self::default()
+        }
+    }
+
+    fn ago(self, at: Timestamp) -> Self {
+        Self {
+            before: format!("{} ", self.before),
+            at: Some(at),
+            ..self
+        }
+    }
+
+    fn then(self, after: impl Into<String>) -> Self {
+        Self {
+            after: after.into(),
+            ..self
+        }
+    }
+
+    pub(crate) fn text(&self, now: Timestamp) -> String {
+        let ago = self.at.map(|at| format::ago(now, at));
+        format!("{}{}{}", self.before, ago.unwrap_or_default(), self.after)
+    }
+}
+
+pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> Description {
     let times = record.call.timestamp();
     match record.call.state {
-        CallState::Requested => format!("requested {}", format::ago(now, record.requested_at)),
+        CallState::Requested => Description::new("requested").ago(record.requested_at),
         CallState::AwaitingApproval {
             requested_at: asked_at,
             ..
         } => {
             let waiting = format::duration(now.since(asked_at));
-            format!("waiting for approval, {waiting}")
+            Description::new(format!("waiting for approval, {waiting}"))
         }
         CallState::Running(run) => {
             let age = format::duration(now.since(run.started_at));
-            match stale_at(&times, POLICY) {
+            Description::new(match stale_at(&times, POLICY) {
                 _ if record.call.has_yielded(now) => format!("running, {age}, in the background"),
                 None => format!("running, {age} (no timeout)"),
                 Some(_) if is_stale(&times, now, POLICY) => {
@@ -32,43 +69,40 @@ pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> String {
                     let left = format::duration(at.since(now));
                     format!("running, {age} (marked as dead in {left} if there is no output)")
                 }
-            }
+            })
         }
         CallState::Completed(end) if is_in_background(record) => {
-            let ago = format::ago(now, end.ended_at);
-            format!("returned to the model {ago}; the command continued in the background")
+            let returned = Description::new("returned to the model").ago(end.ended_at);
+            returned.then("; the command continued in the background")
         }
         CallState::Completed(end) | CallState::Failed(end) => {
             let status = record.status().as_str();
             match end.interruption {
-                None => format!("{status} {}", format::ago(now, end.ended_at)),
-                Some(instead) => format!(
-                    "{status} late, {}; was marked as dead ({})",
-                    format::ago(now, end.ended_at),
-                    describe_cause(instead.cause)
-                ),
+                None => Description::new(status).ago(end.ended_at),
+                Some(instead) => Description::new(format!("{status} late,"))
+                    .ago(end.ended_at)
+                    .then(format!(
+                        "; was marked as dead ({})",
+                        describe_cause(instead.cause)
+                    )),
             }
         }
-        CallState::Denied { ended_at } => {
-            format!("denied by the user {}", format::ago(now, ended_at))
-        }
+        CallState::Denied { ended_at } => Description::new("denied by the user").ago(ended_at),
         CallState::Cancelled { ended_at } => {
-            format!("cancelled by the user {}", format::ago(now, ended_at))
+            Description::new("cancelled by the user").ago(ended_at)
         }
         CallState::Interrupted(interruption) => {
-            let ago = format::ago(now, interruption.interrupted_at);
-            match interruption.cause {
-                Cause::TimedOut => format!("timed out {ago}; may still be running"),
-                Cause::NotStarted => format!("interrupted {ago}: never started; safe to retry"),
-                Cause::OutcomeUnknown if died_before_approval(record) => {
-                    format!(
-                        "interrupted {ago} while waiting for approval; probably did not run, check"
-                    )
-                }
-                Cause::OutcomeUnknown => {
-                    format!("interrupted {ago} while running; may have taken effect")
-                }
-            }
+            let (word, effect) = match interruption.cause {
+                Cause::TimedOut => ("timed out", "; may still be running"),
+                Cause::NotStarted => ("killed", ": never started; safe to retry"),
+                Cause::OutcomeUnknown if died_before_approval(record) => (
+                    "killed",
+                    " while waiting for approval; probably did not run, check",
+                ),
+                Cause::OutcomeUnknown => ("killed", " while running; may have taken effect"),
+            };
+            let described = Description::new(word).ago(interruption.interrupted_at);
+            described.then(effect)
         }
     }
 }
@@ -89,7 +123,7 @@ fn died_before_approval(record: &CallRecord) -> bool {
 const fn describe_cause(cause: Cause) -> &'static str {
     match cause {
         Cause::NotStarted => "never started",
-        Cause::OutcomeUnknown => "interrupted while running",
+        Cause::OutcomeUnknown => "killed while running",
         Cause::TimedOut => "no result in time",
     }
 }
@@ -149,7 +183,7 @@ mod tests {
         let mut texts = Vec::new();
         for moves in all.into_iter().chain(interrupted) {
             let record = record(&moves);
-            let text = describe(&record, at(1));
+            let text = describe(&record, at(1)).text(at(1));
             let is_success = record.status() == CallStatus::Completed;
             let success = CallStatus::Completed.as_str();
             assert_eq!(text.contains(success), is_success, "{text}");
@@ -163,10 +197,11 @@ mod tests {
     #[test]
     fn a_call_that_continued_in_the_background_does_not_read_like_a_success() {
         let mut call = record(&[CallTransition::Start, CallTransition::Complete]);
-        let done = describe(&call, at(1));
+        let done = describe(&call, at(1)).text(at(1));
         call.result = Some(message::IN_BACKGROUND.to_owned());
-        assert_ne!(describe(&call, at(1)), done);
-        assert!(!describe(&call, at(1)).contains(CallStatus::Completed.as_str()));
+        let in_background = describe(&call, at(1)).text(at(1));
+        assert_ne!(in_background, done);
+        assert!(!in_background.contains(CallStatus::Completed.as_str()));
     }
 
     #[test]
@@ -178,9 +213,9 @@ mod tests {
         ];
         let mut asked = record(&moves);
         asked.started_at = Some(at(0));
-        let running = describe(&asked, at(1));
+        let running = describe(&asked, at(1)).text(at(1));
         asked.asked_at = Some(at(0));
-        let waiting = describe(&asked, at(1));
+        let waiting = describe(&asked, at(1)).text(at(1));
         assert_ne!(running, waiting);
     }
 
@@ -191,7 +226,7 @@ mod tests {
             (CallTransition::Fail, CallStatus::Failed),
         ] {
             let moves = [CallTransition::Interrupt(Cause::NotStarted), last];
-            let text = describe(&record(&moves), at(1));
+            let text = describe(&record(&moves), at(1)).text(at(1));
             assert!(text.starts_with(status.as_str()), "{text}");
             let cause = describe_cause(Cause::NotStarted);
             assert!(text.contains(cause), "{text}");

@@ -49,7 +49,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -229,6 +229,8 @@ struct Visit {
     /// The session cookie.
     cookie: Option<String>,
     fields: Fields,
+    /// Whether the address accepts forms only, so that the script cannot fetch the page again.
+    is_form: bool,
 }
 
 impl FromRequestParts<Arc<Site>> for Visit {
@@ -246,6 +248,7 @@ impl FromRequestParts<Arc<Site>> for Visit {
             site: Arc::clone(site),
             caller,
             fields: Fields::from_query(&parts.uri),
+            is_form: parts.method == Method::POST,
         })
     }
 }

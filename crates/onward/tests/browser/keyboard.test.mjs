@@ -37,24 +37,36 @@ test("reviews can be decided with the keyboard", () => withServer(async (server,
     assert.deepEqual(page.consoleErrors, []);
 }));
 
-test("approval by key can be undone for ten seconds", () => withServer(async (server, context) => {
+for (const [way, approve] of [["key", (page) => page.keyboard.press("a")], ["button", (page) => page.click("button[value=approve]")]]) test(`approval by ${way} can be undone for ten seconds`, () => withServer(async (server, context) => {
     const { step } = await server.requestReview(await server.createPlan("Boats"), "First.", []);
     const page = await context.newPage();
     await page.clock.install();
     await page.goto(`${server.url}/inbox`);
     const decisions = recordDecisions(page);
-    await page.keyboard.press("a");
+    assert.ok(await page.locator("[data-scripted]").isVisible());
+    await approve(page);
     await page.waitForSelector("#toast:not([hidden])");
     await page.click("#toast button");
     await page.clock.runFor(15_000);
     assert.deepEqual(decisions, []);
-    await page.keyboard.press("a");
+    await approve(page);
     await page.clock.runFor(9_000);
     assert.deepEqual(decisions, []);
     await page.clock.runFor(2_000);
     await page.waitForSelector("#no-reviews");
     assert.deepEqual(decisions, ["approve"]);
     assert.ok(step);
+}));
+
+test("another decision replaces an approval that was not sent", () => withServer(async (server, context) => {
+    await server.requestReview(await server.createPlan("Boats"), "First.", []);
+    const page = await open(context, `${server.url}/inbox`);
+    const decisions = recordDecisions(page);
+    await page.click("button[value=approve]");
+    await page.waitForSelector("#toast:not([hidden])");
+    await page.click("button[value=skip]");
+    await page.waitForSelector("#no-reviews");
+    assert.deepEqual(decisions, ["skip"]);
 }));
 
 test("an approval is sent when the page is left", () => withServer(async (server, context) => {
@@ -93,6 +105,22 @@ test("the palette finds plans and pages, and opens the first result", () => with
     await page.waitForURL("**/inbox");
     await page.keyboard.press("?");
     await page.waitForSelector("#keys[open]");
+    assert.deepEqual(page.consoleErrors, []);
+}));
+
+test("the palette has the actions of the page and recent plans before a text is typed", () => withServer(async (server, context) => {
+    const plan = await server.createPlan("Boats", { stallThresholdMs: 1 });
+    await server.startStep(plan);
+    const page = await open(context, `${server.url}/plans/${plan}`);
+    await page.waitForSelector("#verdict [data-primary]");
+    await page.keyboard.press("Control+k");
+    await page.waitForSelector(`#palette li a[href="/plans/${plan}"]`);
+    // The first Enter selects the action, the second one runs it.
+    await page.keyboard.press("Enter");
+    assert.ok(await page.locator("#palette li:first-child button").evaluate((button) => button === document.activeElement));
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/done=released|\/plans\/[^?]*$/);
+    await page.waitForSelector(".flash");
     assert.deepEqual(page.consoleErrors, []);
 }));
 

@@ -48,7 +48,7 @@ test("a decision appears in another tab", () => withServer(async (server, contex
     const one = await open(context, `${server.url}/inbox`);
     const other = await open(context, `${server.url}/inbox`);
     await waitForStream(other);
-    await one.click("button[value=approve]");
+    await one.click("button[value=skip]");
     await one.waitForSelector(".flash");
     await other.waitForSelector("#no-reviews");
     assert.ok(await wasNotReloaded(other), "the page was reloaded");

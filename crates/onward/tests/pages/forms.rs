@@ -351,6 +351,9 @@ async fn the_link_of_a_decided_review_names_the_decision() {
     let late = browser.post(&to, &fields).await;
     assert_eq!(late.status, StatusCode::CONFLICT);
     late.assert_contains("id=\"decided\"");
+    // The address accepts forms only, so the script must not fetch it.
+    decided.assert_contains("data-live=");
+    late.assert_lacks("data-live=");
 }
 
 #[tokio::test]

@@ -272,6 +272,11 @@ async fn jump_finds_plans_steps_sessions_and_pages() {
             "{query}: {results}"
         );
     }
+    let recent = browser.get("/jump").await;
+    let results = recent.html.split("id=\"results\"").nth(1).unwrap();
+    let first = results.split("<a href=\"").nth(1).unwrap();
+    assert!(first.starts_with(&format!("/plans/{id}\"")), "{results}");
+    assert!(results.contains("href=\"/inbox\""), "{results}");
     let nothing = browser.get("/jump?q=xyzzy").await;
     nothing.assert_contains("id=\"no-matches\"");
 }

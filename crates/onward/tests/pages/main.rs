@@ -17,6 +17,7 @@ mod inbox;
 mod long_lists;
 mod markdown;
 mod new_plan;
+mod plan_page;
 mod rendering;
 mod reorder;
 mod search;

@@ -83,7 +83,7 @@ async fn the_command_line_reports_interrupted_calls() {
         vec!["session", "show", "h-1", "--calls"],
     ] {
         let text = server.program().run_ok(&arguments);
-        assert!(text.matches("interrupted").count() >= 2, "{text}");
+        assert!(text.matches("killed").count() >= 2, "{text}");
         assert_no_success(&text);
     }
     let json = server
@@ -110,11 +110,23 @@ async fn the_session_page_reports_interrupted_calls() {
     let page = server.get("/sessions/h-1").await.text().to_owned();
     let session = server.get("/api/v1/sessions/h-1").await.expect_success();
     for call in session["calls"].as_array().expect("list of calls") {
-        for field in ["toldModel", "grounds"] {
-            let text = call[field].as_str().expect("value is a string");
-            assert!(page.contains(&escape(text)), "{text}: {page}");
+        let synthetic = call["toldModel"].as_str().expect("value is a string");
+        assert!(page.contains(&escape(synthetic)), "{synthetic}: {page}");
+        // The time is an element; the stored text has its age at the interruption.
+        let grounds = call["grounds"].as_str().expect("value is a string");
+        for clause in grounds.split("; ") {
+            match clause.strip_prefix("last activity at ") {
+                Some(activity) => {
+                    let (at, age) = activity.split_once(", ").expect("time and age");
+                    let element = format!("<time data-as=\"clock\" datetime=\"{at}\"");
+                    assert!(page.contains(&element), "{at}: {page}");
+                    assert!(!page.contains(age), "{age}: {page}");
+                }
+                None => assert!(page.contains(&escape(clause)), "{clause}: {page}"),
+            }
         }
     }
+    assert!(page.contains("; last activity at <time "), "{page}");
     assert_eq!(page.matches("badge interrupted").count(), 2, "{page}");
     let main = page.split_once("<main").expect("page has content").1;
     assert_no_success(main);

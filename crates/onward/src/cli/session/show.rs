@@ -137,7 +137,7 @@ fn call_lines(record: &CallRecord, cx: &Context, now: Timestamp) -> String {
     let line = format!("  call {:>3}  {tool} `{input}`", record.key.position);
     let width = cx.output.width().unwrap_or(usize::MAX);
     let mut text = format!("{}\n", format::truncate(&line, width));
-    let state = call::describe(record, now);
+    let state = call::describe(record, now).text(now);
     for line in format::wrapped(&state, width.saturating_sub(12)) {
         let _ = writeln!(text, "            {}", cx.output.paint(Some(tone), &line));
     }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use askama::Template;
 use askama::filters::HtmlSafe;
 use onward_core::attention::Word;
 use onward_core::skill::SkillStatus;
@@ -95,6 +96,36 @@ impl fmt::Display for Age {
 }
 
 impl HtmlSafe for Age {}
+
+/// The start of an id, with the whole id in the tooltip and a button that copies it.
+#[derive(Debug, Template)]
+#[template(path = "id.html")]
+pub(super) struct ShortId {
+    id: String,
+    short: String,
+    link: Option<String>,
+}
+
+impl ShortId {
+    pub(super) fn new(id: impl ToString) -> Self {
+        let id = format::sanitize_line(&id.to_string());
+        Self {
+            short: format::session_id(&id),
+            link: None,
+            id,
+        }
+    }
+
+    /// With a link to the page of the item.
+    pub(super) fn linked(self, link: String) -> Self {
+        Self {
+            link: Some(link),
+            ..self
+        }
+    }
+}
+
+impl HtmlSafe for ShortId {}
 
 /// A status with a symbol, so that it does not depend on colour alone.
 #[derive(Debug, Clone, Copy)]

@@ -217,11 +217,8 @@ async fn page(
     };
     let more = items.len().saturating_sub(PAGE_SIZE);
     items.truncate(PAGE_SIZE);
-    let mut layout = visit.layout("Inbox", Section::Inbox).await?;
-    // The address accepts forms only, so the script cannot fetch the page again.
-    layout.live &= !is_error;
     let mut response = render(&Inbox {
-        layout,
+        layout: visit.layout("Inbox", Section::Inbox).await?,
         items,
         more,
         own: own.len(),

@@ -1,5 +1,5 @@
 //! `/jump?q=`: plans, steps, sessions, outputs and pages that match a text, best first. The palette
-//! of `onward.js` displays the same list in a dialog.
+//! of `onward.js` displays the same list in a dialog. Without a text: the most recent plans, and pages.
 //!
 //! A query such as `5fa2/6` selects a step by the beginning of its plan's id and its number.
 
@@ -65,22 +65,20 @@ struct Target {
 
 pub(super) async fn show(visit: Visit) -> PageResult {
     let query = visit.fields.get("q").unwrap_or_default().to_owned();
-    let mut results = pages(&query);
-    results.truncate(if query.is_empty() {
-        MAX_RESULTS
+    let mut pages = pages(&query);
+    let mut results = Vec::new();
+    if query.is_empty() {
+        results.extend(plans(&visit, "").await?);
     } else {
-        PAGES.len()
-    });
-    if !query.is_empty() {
         // A page matches by its own name; everything else is more specific.
-        let rest = results.split_off(results.len().min(1));
+        results.extend(pages.drain(..pages.len().min(1)));
         results.extend(steps(&visit, &query).await?);
         results.extend(plans(&visit, &query).await?);
         results.extend(sessions(&visit, &query).await?);
         results.extend(outputs(&visit, &query).await?);
-        results.extend(rest);
-        results.truncate(MAX_RESULTS);
     }
+    results.extend(pages);
+    results.truncate(MAX_RESULTS);
     render(&Jump {
         layout: visit.layout("Jump", Section::None).await?,
         query,
@@ -110,6 +108,7 @@ fn pages(query: &str) -> Vec<Target> {
     found.into_iter().map(target).collect()
 }
 
+/// The plans that match, or the most recent ones without a query.
 async fn plans(visit: &Visit, query: &str) -> Result<Vec<Target>, PageError> {
     let engine = &visit.site.engine;
     let mut found = Vec::new();
@@ -120,7 +119,7 @@ async fn plans(visit: &Visit, query: &str) -> Result<Vec<Target>, PageError> {
     let text = PlanQuery {
         limit: MAX_PLANS,
         finished: true,
-        text: Some(query.to_owned()),
+        text: (!query.is_empty()).then(|| query.to_owned()),
         ..PlanQuery::default()
     };
     let page = engine.list_plans(&visit.caller, text).await?;

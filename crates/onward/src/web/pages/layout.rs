@@ -119,7 +119,7 @@ impl Visit {
             flash: self.fields.get("done").and_then(flash),
             read_only: read_only(&self.caller),
             zone: Zone::local().name(),
-            live: true,
+            live: !self.is_form,
             has_navigation: true,
         })
     }

@@ -28,7 +28,7 @@ use chart::{Chart, HOURS};
 /// Maximum number of rows of each kind in the list of items that need a person.
 const MAX_ROWS: usize = 25;
 const MAX_WORKING: usize = 8;
-const MAX_FINISHED: u32 = 6;
+const MAX_FINISHED: usize = 6;
 const MAX_SESSIONS: u32 = 100;
 const MAX_REVIEWS: u32 = 200;
 const HOUR_MS: i64 = 3_600_000;
@@ -255,10 +255,7 @@ async fn finished(visit: &Visit, now: Timestamp) -> Result<Ended, PageError> {
     };
     let [done, done_with_failures, failed] =
         [Word::Done, Word::DoneWithFailures, Word::Failed].map(of_word);
-    for listed in ended
-        .iter()
-        .take(usize::try_from(MAX_FINISHED).unwrap_or(0))
-    {
+    for listed in ended.iter().take(MAX_FINISHED) {
         let id = listed.sheet.head.id;
         let outputs = engine.outputs(&visit.caller, id, 1).await?;
         let output = outputs.first().map(|output| {
@@ -365,7 +362,11 @@ impl Queue<'_> {
                     detail = format!("{detail}, {} failed", counts.failed);
                 }
                 let id = plan.head.id.to_string();
-                let action = Action::Copy(format!("prompt-{}", format::short_id(&id)), prompt(&id));
+                let action = if word == Word::Blocked {
+                    Action::Link(format!("/plans/{id}"), "Retry or cancel")
+                } else {
+                    Action::Copy(format!("prompt-{}", format::short_id(&id)), prompt(&id))
+                };
                 rows.push(self.row(plan_tag(word), plan, attention.since, detail, action));
             }
         }

@@ -21,8 +21,9 @@ use onward_engine::list::OpenReview;
 use onward_engine::status::Status;
 use onward_engine::{Caller, Engine, Error, Feedback, StepLine, StepNote};
 
-use super::format::{Age, Badge, RelativeTime, multiline, one_line};
+use super::format::{Age, Badge, RelativeTime, ShortId, multiline, one_line};
 use super::layout::{Layout, Section, render};
+use super::sessions::session_url;
 use super::text::Body;
 use super::who::Who;
 use super::{PageError, PageResult, Visit};
@@ -47,7 +48,7 @@ const MAX_FEEDBACK: u32 = 50;
 struct Plan {
     layout: Layout,
     id: String,
-    short_id: String,
+    short_id: ShortId,
     name: String,
     /// Unless it repeats the name.
     question: Option<String>,
@@ -60,12 +61,11 @@ struct Plan {
     who: Who,
     started: Age,
     acted: RelativeTime,
-    session: Option<String>,
+    session: Option<ShortId>,
     /// Message about the action that led here.
     outcome: Option<String>,
     verdict: Verdict,
     actions: PlanActions,
-    links: Vec<TabLink>,
     /// Whether the plan has ended and has an output.
     has_output: bool,
     /// The steps, unless another tab is selected.
@@ -82,7 +82,7 @@ struct Plan {
 struct TabLink {
     name: &'static str,
     slug: &'static str,
-    count: Option<u64>,
+    count: Option<String>,
     selected: bool,
 }
 
@@ -100,8 +100,8 @@ struct About {
     step_types: [StepType; 7],
     feedback: Vec<FeedbackRow>,
     /// Id and first step of the plan of which this one is a fork.
-    forked_from: Option<(String, u32)>,
-    forks: Vec<String>,
+    forked_from: Option<(ShortId, u32)>,
+    forks: Vec<ShortId>,
     project: String,
     labels: String,
     priority: u8,
@@ -182,11 +182,11 @@ pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
         .saturating_sub(u32::try_from(status.stalled.len()).unwrap_or(u32::MAX));
     let name = format::sanitize_line(&sheet.brief.name);
     let question = multiline(&sheet.brief.research_question, MAX_QUESTION_CHARS);
-    let (links, has_output) = tabs::links(&visit, tab, &status).await?;
+    let tabs = tabs::load(&visit, tab, &status).await?;
     render(&Plan {
         layout: visit.layout(&sheet.brief.name, Section::Plans).await?,
         id: id.to_string(),
-        short_id: format::short_id(id),
+        short_id: ShortId::new(id),
         question: (!question.starts_with(&name)).then_some(question),
         name,
         badge: Badge::attention(status.attention.word),
@@ -197,21 +197,20 @@ pub(super) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
         who: Who::new(&sheet.owner),
         started: Age::new(sheet.created_at, now),
         acted: RelativeTime::new(sheet.acted_at, now),
-        session: head
-            .last_session
-            .as_ref()
-            .map(|id| one_line(id.as_str(), 60)),
+        session: head.last_session.as_ref().map(|id| {
+            let link = session_url(id.as_str());
+            ShortId::new(id.as_str()).linked(link)
+        }),
         outcome: message(&visit.fields, &status, now),
         verdict,
         actions: PlanActions::new(&visit, head),
-        links,
-        has_output: has_output && head.ended_at().is_some(),
+        has_output: tabs.has_output && head.ended_at().is_some(),
         reordering: visit.fields.get("reorder").is_some(),
         rail,
         inspector,
         branches_taken: branches.taken(),
         branches: branches.notes(),
-        tabs: tabs::load(&visit, tab, &status).await?,
+        tabs,
         about: match tab {
             Tab::About => Some(About::load(&visit, &status).await?),
             Tab::Steps | Tab::Activity | Tab::Files => None,
@@ -237,6 +236,7 @@ impl About {
             author: one_line(&format::person(&feedback.actor), 60),
             at: RelativeTime::new(feedback.created_at, now),
         };
+        let linked = |plan: PlanId| ShortId::new(plan).linked(format!("/plans/{plan}"));
         Ok(Self {
             rationale: text(&brief.design_rationale),
             formatting: text(&brief.output_formatting_notes),
@@ -258,9 +258,8 @@ impl About {
             created: RelativeTime::new(sheet.created_at, now),
             step_types: StepType::ALL,
             feedback: feedback.iter().map(row).collect(),
-            forked_from: (brief.forked_from)
-                .map(|source| (source.plan.to_string(), source.step_order)),
-            forks: status.forks.iter().map(ToString::to_string).collect(),
+            forked_from: (brief.forked_from).map(|source| (linked(source.plan), source.step_order)),
+            forks: status.forks.iter().copied().map(linked).collect(),
         })
     }
 }
@@ -318,7 +317,7 @@ async fn verdict(
         status,
         working: &working,
         review,
-        failed: status.failed.iter().map(|line| line.order).collect(),
+        failed: &status.failed,
         blocked,
         now: engine.now(),
     }))

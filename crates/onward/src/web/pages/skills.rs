@@ -9,7 +9,7 @@ use onward_core::skill::{SkillExecution, SkillState, SkillStatus};
 use onward_engine::skill::{SkillQuery, SkillStats};
 use onward_engine::{Error, SkillCursor};
 
-use super::format::{Badge, RelativeTime, multiline, one_line};
+use super::format::{Badge, RelativeTime, ShortId, multiline, one_line};
 use super::layout::{Layout, Section, render};
 use super::sessions::session_url;
 use super::{PageResult, Visit};
@@ -50,7 +50,7 @@ struct Row {
     same_skill: String,
     badge: Badge,
     plan: Option<String>,
-    session: Option<(String, String)>,
+    session: Option<ShortId>,
     started: RelativeTime,
     duration: String,
     error: String,
@@ -61,7 +61,7 @@ struct Row {
 struct Skill {
     layout: Layout,
     row: Row,
-    id: String,
+    id: ShortId,
     updated: RelativeTime,
     ended: Option<RelativeTime>,
     error: Option<String>,
@@ -128,7 +128,7 @@ pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> PageResult
     render(&Skill {
         layout: visit.layout(&execution.skill, Section::Library).await?,
         row: row(&execution, now),
-        id: execution.id.to_string(),
+        id: ShortId::new(execution.id),
         updated: RelativeTime::new(execution.updated_at, now),
         ended: execution.ended_at().map(|at| RelativeTime::new(at, now)),
         error,
@@ -205,8 +205,8 @@ fn row(execution: &SkillExecution, now: Timestamp) -> Row {
         badge: Badge::skill(execution.status()),
         plan: execution.plan.map(|plan| format!("/plans/{plan}")),
         session: session.map(|id| {
-            let name = format::session_id(id.as_str());
-            (session_url(id.as_str()), name)
+            let link = session_url(id.as_str());
+            ShortId::new(id.as_str()).linked(link)
         }),
         started: RelativeTime::new(execution.started_at, now),
         duration: execution

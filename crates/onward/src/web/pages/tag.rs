@@ -67,14 +67,7 @@ impl Tag {
             CallStatus::Interrupted => {
                 let is_timeout = matches!(record.call.state, CallState::Interrupted(end)
                     if end.cause == Cause::TimedOut);
-                (
-                    '▲',
-                    if is_timeout {
-                        "timed out"
-                    } else {
-                        "interrupted"
-                    },
-                )
+                ('▲', if is_timeout { "timed out" } else { "killed" })
             }
         };
         // Not the class of a completed plan: a call that returned is not a success of the turn.

@@ -6,7 +6,7 @@ use axum::extract::Path;
 use onward_core::PlanId;
 use onward_engine::{Error, Output};
 
-use super::format::{RelativeTime, multiline, one_line};
+use super::format::{RelativeTime, ShortId, multiline, one_line};
 use super::layout::{Layout, Section, render};
 use super::markdown_html::MarkdownHtml;
 use super::{PageError, PageResult, Visit};
@@ -22,7 +22,7 @@ struct Text {
     layout: Layout,
     title: String,
     kind: String,
-    id: String,
+    id: ShortId,
     at: RelativeTime,
     plan: Option<(String, String)>,
     source: Option<String>,
@@ -104,7 +104,7 @@ pub(super) async fn artifact(visit: Visit, Path(id): Path<String>) -> PageResult
         layout: visit.layout(&found.title, Section::Library).await?,
         title: format::sanitize_line(&found.title),
         kind: one_line(&found.kind.replace('_', " "), 40),
-        id: found.id.to_string(),
+        id: ShortId::new(found.id),
         at: RelativeTime::new(found.created_at, engine.now()),
         plan: plan_link(&visit, found.plan).await,
         source: found.source_url.as_deref().map(format::sanitize_line),
@@ -127,7 +127,7 @@ pub(super) async fn output(visit: Visit, Path(id): Path<String>) -> PageResult {
         layout: visit.layout(&found.title, Section::Library).await?,
         title: format::sanitize_line(&found.title),
         kind: "output".to_owned(),
-        id: found.id.to_string(),
+        id: ShortId::new(found.id),
         at: RelativeTime::new(found.created_at, engine.now()),
         plan: plan_link(&visit, Some(found.plan)).await,
         source: None,

@@ -1,8 +1,8 @@
 //! The bars of a plan page: per step, every attempt with its silences, reviews and outcome, drawn
 //! from the audit trail, so that past silence stays visible after it has ended.
 //!
-//! Positions are in tenths of a percent of the width. Periods in which no step works are folded:
-//! they are narrow, and have a label.
+//! Positions are in tenths of a percent of the width. Long periods in which no step works are
+//! folded: they are narrow, and their label states what the plan waited for.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -81,9 +81,28 @@ impl Phase {
             Phase::Stuck => (1, 12),
         }
     }
+}
 
-    const fn is_work(self) -> bool {
-        !matches!(self, Phase::Review | Phase::Stuck)
+/// A period in which no step works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Gap {
+    from: Timestamp,
+    until: Timestamp,
+    /// A step was in review or stuck; none if all were idle.
+    phase: Option<Phase>,
+}
+
+impl Gap {
+    fn duration(&self) -> Duration {
+        self.until.since(self.from)
+    }
+
+    fn label(&self) -> String {
+        let duration = format::duration(self.duration());
+        match self.phase {
+            Some(phase) => format!("{} {duration}", phase.class()),
+            None => format!("{duration} idle"),
+        }
     }
 }
 
@@ -357,26 +376,26 @@ impl Axis {
         let gaps = if to_scale {
             Vec::new()
         } else {
-            idle_gaps(periods, from, until)
+            long_gaps(periods)
         };
-        let folded: Duration = gaps.iter().map(|(from, until)| until.since(*from)).sum();
+        let folded: Duration = gaps.iter().map(Gap::duration).sum();
         let shown = until.since(from).saturating_sub(folded).as_millis().max(1);
         let folds = u64::try_from(gaps.len()).unwrap_or(0) * FOLD_WIDTH;
         let mut points = vec![(from, 0)];
         let (mut x, mut last) = (0, from);
-        for (start, end) in &gaps {
-            let part = start.since(last).as_millis();
+        for gap in &gaps {
+            let part = gap.from.since(last).as_millis();
             x += u64::try_from(part * u128::from(WIDTH - folds) / shown).unwrap_or(0);
-            points.push((*start, x));
+            points.push((gap.from, x));
             x += FOLD_WIDTH;
-            points.push((*end, x));
-            last = *end;
+            points.push((gap.until, x));
+            last = gap.until;
         }
         points.push((until, WIDTH));
         let scale = Scale { points };
         let mut folds: Vec<Fold> = Vec::new();
-        for (start, end) in &gaps {
-            let x = scale.at(*start);
+        for gap in &gaps {
+            let x = scale.at(gap.from);
             let label_x = x + FOLD_WIDTH / 2;
             let is_inside = (LABEL_WIDTH / 2..=WIDTH - LABEL_WIDTH / 2).contains(&label_x);
             let mut labels = folds.iter().rev().filter_map(|fold| fold.label_x);
@@ -386,7 +405,7 @@ impl Axis {
             folds.push(Fold {
                 x: Percent(x),
                 width: Percent(FOLD_WIDTH),
-                label: format!("{} idle", format::duration(end.since(*start))),
+                label: gap.label(),
                 label_x: (is_inside && is_apart).then_some(Percent(label_x)),
             });
         }
@@ -420,39 +439,52 @@ impl Axis {
     }
 }
 
-/// The longest periods in which no step worked, in order.
-fn idle_gaps<'p>(
-    periods: impl Iterator<Item = &'p Period>,
-    from: Timestamp,
-    until: Timestamp,
-) -> Vec<(Timestamp, Timestamp)> {
-    let mut work: Vec<(Timestamp, Timestamp)> = periods
-        .filter(|period| period.phase.is_work())
-        .map(|period| (period.from, period.until))
-        .collect();
-    work.sort_unstable();
-    let mut gaps = Vec::new();
-    let mut last = from;
-    for (start, end) in work.into_iter().chain([(until, until)]) {
-        if start > last {
-            gaps.push((last, start));
-        }
-        last = last.max(end);
+/// The longest periods in which no step worked, in order, each with what the plan waited for.
+fn long_gaps<'p>(periods: impl Iterator<Item = &'p Period>) -> Vec<Gap> {
+    let mut changes: Vec<(Timestamp, bool, Phase)> = Vec::new();
+    for Period { phase, from, until } in periods.filter(|period| period.from <= period.until) {
+        changes.extend([(*from, false, *phase), (*until, true, *phase)]);
     }
-    let idle: Duration = gaps.iter().map(|(from, until)| until.since(*from)).sum();
-    let active = until.since(from).saturating_sub(idle);
+    // At the same time, periods begin before others end.
+    changes.sort_unstable_by_key(|(at, ends, _)| (*at, *ends));
+    let (mut working, mut in_review, mut stuck) = (0_usize, 0_usize, 0_usize);
+    let (mut active, mut last) = (Duration::ZERO, None);
+    let mut gaps: Vec<Gap> = Vec::new();
+    for (until, ends, changed) in changes {
+        let from = last.replace(until).unwrap_or(until);
+        let phase = match (in_review, stuck) {
+            (0, 0) => None,
+            (0, _) => Some(Phase::Stuck),
+            (_, _) => Some(Phase::Review),
+        };
+        if working > 0 {
+            active += until.since(from);
+        } else if until > from {
+            let same = |gap: &&mut Gap| gap.until == from && gap.phase == phase;
+            match gaps.last_mut().filter(same) {
+                Some(gap) => gap.until = until,
+                None => gaps.push(Gap { from, until, phase }),
+            }
+        }
+        let open = match changed {
+            Phase::Working | Phase::Done | Phase::Failed | Phase::Released => &mut working,
+            Phase::Review => &mut in_review,
+            Phase::Stuck => &mut stuck,
+        };
+        *open = if ends { *open - 1 } else { *open + 1 };
+    }
     let min_fold = (active / 2).max(MIN_FOLD);
-    gaps.retain(|(from, until)| until.since(*from) > min_fold);
-    gaps.sort_by_key(|(from, until)| std::cmp::Reverse(until.since(*from)));
+    gaps.retain(|gap| gap.duration() > min_fold);
+    gaps.sort_by_key(|gap| std::cmp::Reverse(gap.duration()));
     gaps.truncate(MAX_FOLDS);
-    gaps.sort_unstable();
+    gaps.sort_by_key(|gap| gap.from);
     gaps
 }
 
 /// Labels at round times outside of folded periods.
 fn ticks(
     scale: &Scale,
-    gaps: &[(Timestamp, Timestamp)],
+    gaps: &[Gap],
     folds: &[Fold],
     (from, until): (Timestamp, Timestamp),
     shown: u128,
@@ -471,12 +503,12 @@ fn ticks(
     let mut at = (from.as_millis() / every + 1) * every;
     while at < until.as_millis() {
         let instant = Timestamp::from_millis(at);
-        if let Some((_, end)) = gaps
+        if let Some(gap) = gaps
             .iter()
-            .find(|(start, end)| *start <= instant && instant < *end)
+            .find(|gap| gap.from <= instant && instant < gap.until)
         {
             // Continue after the folded period.
-            at = (end.as_millis() / every + 1) * every;
+            at = (gap.until.as_millis() / every + 1) * every;
             continue;
         }
         let x = scale.at(instant);

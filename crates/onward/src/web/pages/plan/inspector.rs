@@ -13,8 +13,11 @@ use crate::output::budget::tokens_text;
 use crate::output::{format, trail};
 use crate::web::pages::agent_name::{agent_name, directory};
 use crate::web::pages::evidence::{EvidenceRow, GatesView, reviewer};
-use crate::web::pages::format::{Age, Badge, Clock, PlanTime, RelativeTime, multiline, one_line};
+use crate::web::pages::format::{
+    Age, Badge, Clock, PlanTime, RelativeTime, ShortId, multiline, one_line,
+};
 use crate::web::pages::markdown_html::MarkdownHtml;
+use crate::web::pages::sessions::session_url;
 use crate::web::pages::who::Who;
 use crate::web::pages::{PageError, Visit};
 
@@ -43,8 +46,8 @@ pub(in crate::web::pages) struct Inspector {
     pub(in crate::web::pages) priority: u8,
     pub(in crate::web::pages) labels: String,
     pub(in crate::web::pages) holder: Option<String>,
-    /// The holding session, and whether it has a page.
-    pub(in crate::web::pages) session: Option<(String, bool)>,
+    /// The holding session, with a link if it has a page.
+    pub(in crate::web::pages) session: Option<ShortId>,
     pub(in crate::web::pages) started: Option<RelativeTime>,
     pub(in crate::web::pages) updated: Option<RelativeTime>,
     pub(in crate::web::pages) ended: Option<RelativeTime>,
@@ -138,7 +141,7 @@ pub(in crate::web::pages) struct EarlierAttempt {
 
 /// A rejected result, which is an artifact.
 pub(in crate::web::pages) struct LateResultLink {
-    pub(in crate::web::pages) artifact: String,
+    pub(in crate::web::pages) artifact: ShortId,
     pub(in crate::web::pages) rejection: String,
     pub(in crate::web::pages) at: RelativeTime,
 }
@@ -225,7 +228,13 @@ impl Inspector {
             priority: spec.priority,
             labels: one_line(&spec.labels.join(", "), 1_000),
             holder: is_open.then(|| holder.unwrap_or_else(owner)),
-            session: session.map(|id| (one_line(id.as_str(), 100), known.is_some())),
+            session: session.map(|id| {
+                let short = ShortId::new(id.as_str());
+                match known {
+                    Some(_) => short.linked(session_url(id.as_str())),
+                    None => short,
+                }
+            }),
             started: work.map(|work| RelativeTime::new(work.started_at, now)),
             updated: is_open.then(|| RelativeTime::new(last, now)),
             ended: None,
@@ -394,7 +403,7 @@ impl EarlierAttempt {
 impl LateResultLink {
     fn new(late: &LateResult, now: Timestamp) -> Self {
         Self {
-            artifact: late.artifact.to_string(),
+            artifact: ShortId::new(late.artifact).linked(format!("/artifacts/{}", late.artifact)),
             rejection: one_line(&late.rejection.replace('_', " "), 60),
             at: RelativeTime::new(late.at, now),
         }

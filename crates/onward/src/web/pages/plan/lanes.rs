@@ -55,17 +55,8 @@ impl Reserved {
 }
 
 impl Lanes {
-    /// The lanes for steps with these parents, which are indices of earlier steps. Without any
-    /// dependency, the steps are a chain.
+    /// The lanes for steps with these parents, which are indices of earlier steps.
     pub(super) fn new(parents: &[Vec<usize>]) -> Self {
-        let chain: Vec<Vec<usize>>;
-        let parents = if parents.iter().all(Vec::is_empty) {
-            let previous = |row: usize| row.checked_sub(1).into_iter().collect();
-            chain = (0..parents.len()).map(previous).collect();
-            &chain
-        } else {
-            parents
-        };
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
         for (child, parents) in parents.iter().enumerate() {
             for parent in parents {
@@ -120,11 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn steps_without_dependencies_are_a_chain() {
+    fn steps_without_dependencies_share_a_lane_without_edges() {
         let lanes = Lanes::new(&[vec![], vec![], vec![]]);
-        assert_eq!(lanes.of_step, [0, 0, 0]);
-        let edge = |from, to| Edge { from, to, lane: 0 };
-        assert_eq!(lanes.edges, [edge(0, 1), edge(1, 2)]);
+        assert_eq!((lanes.of_step, lanes.width), (vec![0, 0, 0], 1));
+        assert_eq!(lanes.edges, []);
     }
 
     #[test]

@@ -230,7 +230,8 @@ pub(super) async fn load(
         strip: strip(&states, &plan, time),
         rows: drawn.rows(&visible),
         gutter: drawn.bracket_x() + LANE / 2,
-        graph: (view == View::Graph).then(|| Graph::new(&page.steps, &parents, &plan, time)),
+        graph: (view == View::Graph)
+            .then(|| Graph::new(&page.steps, &parents, branches, &plan, time)),
         has_graph,
         to_scale,
         expanded: selection.expanded,

@@ -52,46 +52,12 @@ impl Tab {
     }
 }
 
-/// The links to the tabs, with the number of items, and whether the plan has an output.
-pub(super) async fn links(
-    visit: &Visit,
-    selected: Tab,
-    status: &Status,
-) -> Result<(Vec<TabLink>, bool), PageError> {
-    let engine = &visit.site.engine;
-    let head = &status.sheet.head;
-    let outputs = engine
-        .outputs(&visit.caller, head.id, MAX_FILES)
-        .await?
-        .len();
-    let artifacts = engine
-        .artifacts(&visit.caller, head.id, MAX_FILES)
-        .await?
-        .len();
-    let files = u64::try_from(outputs + artifacts).unwrap_or(u64::MAX);
-    let link = |tab, name, slug, count| TabLink {
-        name,
-        slug,
-        count,
-        selected: tab == selected,
-    };
-    let links = vec![
-        link(
-            Tab::Steps,
-            "Steps",
-            "steps",
-            Some(head.counts.total().into()),
-        ),
-        link(Tab::Activity, "Activity", "activity", Some(head.seq)),
-        link(Tab::Files, "Files", "files", Some(files)),
-        link(Tab::About, "About", "about", None),
-    ];
-    Ok((links, outputs > 0))
-}
-
-/// The content of the selected tab; all others are empty.
-#[derive(Default)]
+/// The tabs of a plan page.
 pub(super) struct Tabs {
+    pub(super) links: Vec<TabLink>,
+    /// Whether the plan has an output.
+    pub(super) has_output: bool,
+    /// The content of the selected tab.
     pub(super) activity: Option<Activity>,
     pub(super) files: Option<Files>,
 }
@@ -170,15 +136,46 @@ pub(super) struct OutputRow {
     pub(super) excerpt: String,
 }
 
-/// Loads the selected tab.
+/// Loads the selected tab, and the numbers of items of all tabs.
 pub(super) async fn load(visit: &Visit, tab: Tab, status: &Status) -> Result<Tabs, PageError> {
-    let mut tabs = Tabs::default();
-    match tab {
-        Tab::Activity => tabs.activity = Some(activity(visit, status).await?),
-        Tab::Files => tabs.files = Some(files(visit, status).await?),
-        Tab::Steps | Tab::About => {}
-    }
-    Ok(tabs)
+    let engine = &visit.site.engine;
+    let head = &status.sheet.head;
+    let outputs = engine.outputs(&visit.caller, head.id, MAX_FILES).await?;
+    let artifacts = engine.artifacts(&visit.caller, head.id, MAX_FILES).await?;
+    let files = outputs.len() + artifacts.len();
+    let all = activity(visit, status, "", None).await?;
+    let more = if all.next.is_some() { "+" } else { "" };
+    let entries = format!("{}{more}", all.rows.len());
+    let link = |link, name, slug, count| TabLink {
+        name,
+        slug,
+        count,
+        selected: link == tab,
+    };
+    let steps = head.counts.total().to_string();
+    let asked = match visit.fields.get("tab") {
+        Some("calls") => "calls",
+        Some(_) | None => visit.fields.get("who").unwrap_or_default(),
+    };
+    let from = visit.fields.parsed("from");
+    Ok(Tabs {
+        links: vec![
+            link(Tab::Steps, "Steps", "steps", Some(steps)),
+            link(Tab::Activity, "Activity", "activity", Some(entries)),
+            link(Tab::Files, "Files", "files", Some(files.to_string())),
+            link(Tab::About, "About", "about", None),
+        ],
+        has_output: !outputs.is_empty(),
+        activity: match tab {
+            Tab::Activity if asked.is_empty() && from.is_none() => Some(all),
+            Tab::Activity => Some(activity(visit, status, asked, from).await?),
+            Tab::Steps | Tab::Files | Tab::About => None,
+        },
+        files: match tab {
+            Tab::Files => Some(self::files(visit, status).await?),
+            Tab::Steps | Tab::Activity | Tab::About => None,
+        },
+    })
 }
 
 /// The filters of the activity: value, label.
@@ -232,19 +229,20 @@ fn is_failure(event: &Event) -> bool {
     )
 }
 
-async fn activity(visit: &Visit, status: &Status) -> Result<Activity, PageError> {
+/// The entries that match a filter, from an event of the audit trail on.
+async fn activity(
+    visit: &Visit,
+    status: &Status,
+    filter: &str,
+    from: Option<u64>,
+) -> Result<Activity, PageError> {
     let engine = &visit.site.engine;
     let plan = status.sheet.head.id;
-    let asked = match visit.fields.get("tab") {
-        Some("calls") => "calls",
-        _ => visit.fields.get("who").unwrap_or_default(),
-    };
-    let selected = FILTERS.iter().find(|(value, _)| *value == asked);
+    let selected = FILTERS.iter().find(|(value, _)| *value == filter);
     let selected = selected.map_or("", |(value, _)| *value);
     let filters = FILTERS
         .map(|(value, label)| (value, label, value == selected))
         .to_vec();
-    let from: Option<u64> = visit.fields.parsed("from");
     let (entries, next) = engine
         .audit_trail_backwards(&visit.caller, plan, from, None, PAGE_SIZE, PAGE_BYTES)
         .await?;
@@ -266,7 +264,7 @@ async fn activity(visit: &Visit, status: &Status) -> Result<Activity, PageError>
         // The calls during this page of the audit trail.
         let first = entries.first().filter(|_| from.is_some());
         let last = entries.last().filter(|_| next.is_some());
-        let times = last.map_or(Timestamp::MIN, |last| last.entry.at)
+        let times = last.map_or(status.sheet.created_at, |last| last.entry.at)
             ..=first.map_or(Timestamp::MAX, |first| first.entry.at);
         let calls = engine.logged_requests_between(&visit.caller, times, MAX_CALLS);
         let mut calls = calls.await?;

@@ -45,6 +45,10 @@ pub(super) struct Verdict {
     pub(super) prompt: Option<String>,
     /// Whether only a higher budget lets the plan continue.
     pub(super) raise_budget: bool,
+    /// The failed steps of a blocked plan: id and order. A new attempt can start immediately.
+    pub(super) retry: Vec<(String, u32)>,
+    /// Whether the plan may have to be cancelled.
+    pub(super) cancel: bool,
 }
 
 /// What a verdict is derived from.
@@ -54,7 +58,7 @@ pub(super) struct Facts<'a> {
     pub(super) working: &'a [StepLine],
     /// The pending review to decide first.
     pub(super) review: Option<&'a OpenReview>,
-    pub(super) failed: Vec<u32>,
+    pub(super) failed: &'a [StepLine],
     /// Number of steps left that depend on a stuck step.
     pub(super) blocked: usize,
     pub(super) now: Timestamp,
@@ -104,6 +108,8 @@ impl Verdict {
             review: None,
             prompt: None,
             raise_budget: false,
+            retry: Vec::new(),
+            cancel: false,
         };
         let since = attention.since;
         let (clock, age) = (Clock::new(since, facts.now), Age::new(since, facts.now));
@@ -133,7 +139,14 @@ impl Verdict {
                 verdict.sentence = vec![text(
                     "No step can start: every pending step depends on a step that has not ended.",
                 )];
-                verdict.prompt = Some(prompt(head.id));
+                let failed = facts
+                    .failed
+                    .iter()
+                    .filter(|line| line.superseded_by.is_none());
+                verdict.retry = failed
+                    .map(|line| (line.id.to_string(), line.order))
+                    .collect();
+                verdict.cancel = true;
             }
             Word::Working => verdict.working(facts),
             Word::NotStarted => {
@@ -154,7 +167,8 @@ impl Verdict {
             }
             Word::DoneWithFailures => {
                 let failures = format::count(head.counts.failed, "failure", "failures");
-                let steps = steps_text(&facts.failed);
+                let orders: Vec<u32> = facts.failed.iter().map(|line| line.order).collect();
+                let steps = steps_text(&orders);
                 verdict.sentence = vec![
                     text(format!("Done with {failures} at ")),
                     Part::Clock(clock),

@@ -1,14 +1,18 @@
 //! A turn on the page of a session: a ribbon of model responses, coloured by verdict, with markers
 //! for the messages to the model and the rejected calls; the messages; and one line per call.
 
+use std::fmt;
+
+use askama::filters::HtmlSafe;
 use onward_core::Timestamp;
 use onward_core::call::{CallState, CallStatus};
 use onward_core::turn::{Judgement, TurnEnd};
 use onward_engine::{CallKey, CallLine, CallRecord, Turn, TurnStep};
 
 use super::session_url;
-use crate::output::{call, format};
-use crate::web::pages::format::{RelativeTime, multiline, one_line};
+use crate::output::call::{self, Description};
+use crate::output::format;
+use crate::web::pages::format::{Clock, RelativeTime, multiline, one_line};
 use crate::web::pages::tag::Tag;
 
 /// Width of a response in the ribbon.
@@ -72,7 +76,7 @@ pub(super) struct CallView {
     pub(super) tag: Tag,
     pub(super) tool: String,
     pub(super) input: String,
-    pub(super) state: String,
+    pub(super) state: CallStateText,
     /// Why the response counted as progress or not.
     pub(super) reason: String,
     pub(super) is_open: bool,
@@ -80,10 +84,85 @@ pub(super) struct CallView {
     pub(super) close_url: String,
     pub(super) subagent: String,
     /// Why Onward interrupted the call.
-    pub(super) cause: Option<String>,
+    pub(super) cause: Option<CauseText>,
     /// The result that the model received instead of a real one.
     pub(super) synthetic_result: Option<String>,
     pub(super) result: Option<String>,
+}
+
+/// The state of a call, with its time as an element.
+pub(super) struct CallStateText {
+    text: Description,
+    now: Timestamp,
+}
+
+impl CallStateText {
+    fn new(record: &CallRecord, now: Timestamp) -> Self {
+        // The tag states the outcome.
+        if let CallState::Completed(end) | CallState::Failed(end) = record.call.state
+            && end.interruption.is_none()
+            && !call::is_in_background(record)
+        {
+            return Self::ago(end.ended_at, now);
+        }
+        let text = call::describe(record, now);
+        Self { text, now }
+    }
+
+    fn ago(at: Timestamp, now: Timestamp) -> Self {
+        let text = Description {
+            at: Some(at),
+            ..Description::default()
+        };
+        Self { text, now }
+    }
+}
+
+impl fmt::Display for CallStateText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // All texts are those of this program; a duration may contain `<`.
+        f.write_str(&self.text.before.replace('<', "&lt;"))?;
+        if let Some(at) = self.text.at {
+            write!(f, "{}", RelativeTime::new(at, self.now))?;
+        }
+        f.write_str(&self.text.after.replace('<', "&lt;"))
+    }
+}
+
+impl HtmlSafe for CallStateText {}
+
+/// Why Onward interrupted a call. The stored text has the last activity as an exact time, and its age
+/// at the interruption; the page displays both as elements.
+pub(super) struct CauseText {
+    pub(super) before: String,
+    pub(super) activity: Option<(Clock, RelativeTime)>,
+    pub(super) after: String,
+}
+
+impl CauseText {
+    fn new(stored: &str, now: Timestamp) -> Self {
+        let text = multiline(stored, 1_000).replace('`', "");
+        let split = || {
+            let (before, rest) = text.split_once("; last activity at ")?;
+            let (at, rest) = rest.split_once(", ")?;
+            let (_, after) = rest.split_once(" ago")?;
+            let at: Timestamp = at.parse().ok()?;
+            let activity = (Clock::new(at, now), RelativeTime::new(at, now));
+            Some((before.to_owned(), activity, after.to_owned()))
+        };
+        match split() {
+            Some((before, activity, after)) => Self {
+                before,
+                activity: Some(activity),
+                after,
+            },
+            None => Self {
+                before: text,
+                activity: None,
+                after: String::new(),
+            },
+        }
+    }
 }
 
 impl TurnView {
@@ -278,15 +357,7 @@ impl CallView {
             tag: Tag::call(record),
             tool: one_line(&record.tool, 60),
             input: one_line(&record.input, 200),
-            // The tag states the outcome.
-            state: if let CallState::Completed(end) | CallState::Failed(end) = record.call.state
-                && end.interruption.is_none()
-                && !call::is_in_background(record)
-            {
-                format::ago(now, end.ended_at)
-            } else {
-                call::describe(record, now)
-            },
+            state: CallStateText::new(record, now),
             reason: if record.status() == CallStatus::Interrupted {
                 String::new()
             } else {
@@ -295,8 +366,7 @@ impl CallView {
             is_open: record.status().is_open(),
             close_url: format!("{}/calls/{turn}/{position}/close", session_url(session)),
             subagent: agent.clone(),
-            cause: synthetic
-                .map(|synthetic| multiline(&synthetic.to_operator, 1_000).replace('`', "")),
+            cause: synthetic.map(|synthetic| CauseText::new(&synthetic.to_operator, now)),
             synthetic_result: synthetic.map(|synthetic| multiline(&synthetic.to_model, 1_000)),
             result: record
                 .result
@@ -314,7 +384,7 @@ impl CallView {
             tag: Tag::outcome(line.ok),
             tool: one_line(&line.tool, 60),
             input: one_line(&line.input, 200),
-            state: format::ago(now, step.at),
+            state: CallStateText::ago(step.at, now),
             reason: match (index, idle) {
                 (0, _) => reason(step),
                 (_, Some(idle)) => idle,

@@ -115,3 +115,34 @@ fn a_long_idle_period_is_folded_unless_the_axis_is_to_scale() {
     assert!(axis.folds.is_empty());
     assert_eq!(axis.bars(&periods)[0].width, Percent(9));
 }
+
+#[test]
+fn a_folded_period_states_what_the_plan_waited_for() {
+    let period = |phase, from, until| Period {
+        phase,
+        from: at(from),
+        until: at(until),
+    };
+    let periods = [
+        period(Phase::Done, 0, 100),
+        period(Phase::Review, 100, 10_000),
+        period(Phase::Done, 20_000, 20_100),
+        period(Phase::Stuck, 20_100, 40_000),
+        // No fold: another step worked.
+        period(Phase::Done, 40_000, 40_100),
+        period(Phase::Review, 40_000, 40_100),
+    ];
+    let gap = |from, until, phase| Gap {
+        from: at(from),
+        until: at(until),
+        phase,
+    };
+    assert_eq!(
+        long_gaps(periods.iter()),
+        [
+            gap(100, 10_000, Some(Phase::Review)),
+            gap(10_000, 20_000, None),
+            gap(20_100, 40_000, Some(Phase::Stuck)),
+        ]
+    );
+}
