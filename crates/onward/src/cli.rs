@@ -162,7 +162,9 @@ struct Context {
 
 /// Runs the command of the process's arguments.
 pub(crate) fn run(mcp_endpoint: NewMcpEndpoint) -> Exit {
-    let parsed = help::parser().try_get_matches();
+    // Only errors and help need the texts of the complete parser, which take milliseconds to build.
+    let parsed = Cli::command().try_get_matches();
+    let parsed = parsed.or_else(|_| help::parser().try_get_matches());
     match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => {
             let json = cli.output.json;
