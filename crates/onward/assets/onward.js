@@ -318,9 +318,7 @@
     const submit = () => {
         const { url, body } = cancel();
         const fields = [...body].map(([name, value]) => make("input", { type: "hidden", name, value }));
-        const form = make("form", { method: "post", action: url, hidden: true }, ...fields);
-        document.body.append(form);
-        form.submit();
+        document.body.appendChild(make("form", { method: "post", action: url, hidden: true }, ...fields)).submit();
     };
     document.addEventListener("submit", (event) => {
         const button = event.submitter;
