@@ -126,11 +126,8 @@ async fn wait_for_metric(server: &Server, kind: &str, outcome: &str, number: u32
         .unwrap_or_else(|_| panic!("{name}is less than {number}"));
 }
 
-#[tokio::test]
-async fn the_alerts_page_sends_a_test() {
-    let receiver = Receiver::start(None);
-    let setup = program("notify-test").with_config(&receiver.config());
-    let server = setup.serve();
+/// Submits the form "Send a test".
+pub(crate) async fn send_test_alert(server: &Server) {
     let page = server.get("/settings/alerts").await;
     let token = page.text().split("name=\"csrf_token\" value=\"").nth(1);
     let token = token.and_then(|rest| rest.split('"').next());
@@ -142,6 +139,14 @@ async fn the_alerts_page_sends_a_test() {
         .body(body);
     let response = request.send().await.expect("response");
     assert!(!response.status().is_client_error(), "{response:?}");
+}
+
+#[tokio::test]
+async fn the_alerts_page_sends_a_test() {
+    let receiver = Receiver::start(None);
+    let setup = program("notify-test").with_config(&receiver.config());
+    let server = setup.serve();
+    send_test_alert(&server).await;
     let requests = receiver.wait_for(1).await;
     assert!(is_signed(&requests[0]));
     assert_eq!(requests[0].json()["kind"], "test");

@@ -1,12 +1,11 @@
 //! Formats of notifications: JSON, Slack and Teams.
 
+use onward_testbed::Server;
 use onward_testbed::mock_server::ReceivedRequest;
-use onward_testbed::{Server, send};
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::basics::plan;
-use crate::notify::{Receiver, is_signed, request_review_with, text};
+use crate::notify::{Receiver, is_signed, request_review_with, send_test_alert, text};
 use crate::program;
 
 /// Text that would notify a channel, or display a link, if it was markup.
@@ -41,16 +40,7 @@ async fn all_kinds(format: &str) -> (Server, Vec<ReceivedRequest>) {
     let at = format!("/api/v1/plans/{}/next", text(&created["planId"]));
     server.post(&at, json!({})).await.expect_success();
     receiver.wait_for(3).await;
-    let page = server.get("/settings/alerts").await;
-    let token = page.text().split("name=\"csrf_token\" value=\"").nth(1);
-    let token = token.and_then(|rest| rest.split('"').next());
-    let body = format!("csrf_token={}", token.expect("page has a form"));
-    let request = server
-        .request(Method::POST, "/settings/alerts/test")
-        .header("content-type", "application/x-www-form-urlencoded")
-        .header("origin", &server.url)
-        .body(body);
-    assert!(!send(request).await.status.is_client_error());
+    send_test_alert(&server).await;
     let requests = receiver.wait_for(4).await;
     assert!(requests.iter().all(is_signed));
     (server, requests)
