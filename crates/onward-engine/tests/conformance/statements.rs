@@ -77,8 +77,8 @@ fn statements(backend: Backend) -> Vec<Statement> {
                 continue;
             };
             let mut text = text.trim().trim_end_matches(';').to_owned();
-            // Two passes: a fragment may contain other fragments, one level deep.
-            for (head, sql) in fragments.iter().chain(&fragments) {
+            // Three passes: a fragment may contain other fragments, two levels deep.
+            for (head, sql) in [&fragments, &fragments, &fragments].into_iter().flatten() {
                 let Some(fragment) = name_for(backend, head) else {
                     continue;
                 };

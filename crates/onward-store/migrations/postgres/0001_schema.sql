@@ -72,17 +72,30 @@ CREATE TABLE tenants (
     checked_at bigint
 );
 
--- The rules of the states of plans and steps. With every statement, PostgreSQL parses the text of each
--- CHECK again, about a microsecond for each column in it. So `plans` and `steps`, which change with
--- every call, have one CHECK each, over few columns; a function is cached between calls. It takes
--- columns, because a shard cannot have a CHECK over its whole row. The types of the program are the
--- rules for single columns. The most frequent states come first. A comparison with NULL counts as
--- invalid.
+-- `plans` and `steps` change with every call. With every statement, PostgreSQL parses the text of each
+-- CHECK of a table again, about a microsecond for each column in it; it caches domains and functions.
+-- So rules for single columns that seldom change are domains, and the other rules are one function
+-- per table. It takes columns, because a shard cannot have a CHECK over its whole row. The most
+-- frequent states come first. A comparison with NULL counts as invalid.
+CREATE DOMAIN onward_count AS bigint CHECK (VALUE >= 0);
+CREATE DOMAIN onward_positive AS bigint CHECK (VALUE > 0);
+CREATE DOMAIN onward_flag AS bigint CHECK (VALUE IN (0, 1));
+CREATE DOMAIN onward_order AS bigint CHECK (VALUE <> 0);
+CREATE DOMAIN onward_priority AS bigint CHECK (VALUE BETWEEN 0 AND 9);
+CREATE DOMAIN onward_origin AS text CHECK (VALUE IN ('caller', 'agent'));
+CREATE DOMAIN onward_on_stall AS text CHECK (VALUE IN ('mark', 'requeue', 'fail', 'ignore'));
+CREATE DOMAIN onward_step_type AS text CHECK (VALUE IN ('search', 'extract', 'analyze', 'critique',
+    'synthesize', 'checkpoint', 'custom'));
+
 CREATE FUNCTION onward_plan_is_valid(status text, pending bigint, in_progress bigint,
-    awaiting_input bigint, open_reviews text, marked_at bigint, ended_at bigint, failure_kind text)
-    RETURNS boolean
+    awaiting_input bigint, completed bigint, skipped bigint, failed bigint, seq bigint,
+    open_reviews text, marked_at bigint, ended_at bigint, failure_kind text) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
+    IF (least(pending, in_progress, awaiting_input, completed, skipped, failed, seq - 1) >= 0)
+        IS NOT TRUE THEN
+        RETURN false;
+    END IF;
     IF status IN ('planning', 'executing') THEN
         RETURN num_nonnulls(open_reviews, marked_at, ended_at, failure_kind) = 0;
     ELSIF status = 'completed' THEN
@@ -111,9 +124,9 @@ CREATE TABLE plans (
     design_rationale text,
     output_formatting_notes text,
     -- `agent`: mirrors the agent's own plan or task list.
-    origin text NOT NULL DEFAULT 'caller',
-    stall_threshold_ms bigint,
-    on_stall text NOT NULL,
+    origin onward_origin NOT NULL DEFAULT 'caller',
+    stall_threshold_ms onward_positive,
+    on_stall onward_on_stall NOT NULL,
     status text NOT NULL,
     -- Pending reviews that stop the plan, as JSON.
     open_reviews text,
@@ -149,21 +162,21 @@ CREATE TABLE plans (
     -- Number of steps. It seldom changes, and so do the indexes over it.
     steps bigint NOT NULL DEFAULT 0,
     -- Steps that were redone. They are not included in the other counts.
-    superseded bigint NOT NULL DEFAULT 0,
+    superseded onward_count NOT NULL DEFAULT 0,
     -- The plan of which this one is a fork, and the first step whose result was not taken over.
     forked_from uuid,
     forked_step bigint,
     project_key text COLLATE "C",
     -- Sorted, as JSON; empty if there are none.
     labels text COLLATE "C" NOT NULL DEFAULT '',
-    priority bigint NOT NULL DEFAULT 5,
+    priority onward_priority NOT NULL DEFAULT 5,
     -- The limits of the budget and their use, as JSON.
     budget text,
     -- Sum of the tokens of its steps. Empty if no count is known.
     tokens bigint,
     PRIMARY KEY (tenant_id, plan_id),
     CONSTRAINT plans_state CHECK (onward_plan_is_valid(status, pending, in_progress, awaiting_input,
-        open_reviews, marked_at, ended_at, failure_kind))
+        completed, skipped, failed, seq, open_reviews, marked_at, ended_at, failure_kind))
 ) WITH (fillfactor = 75);
 -- For lists by status; counting needs no other index.
 CREATE INDEX plans_by_status ON plans (tenant_id, status, acted_about, steps);
@@ -173,32 +186,41 @@ CREATE INDEX plans_ended ON plans (tenant_id, status, failed, failure_kind)
 CREATE INDEX plans_forks ON plans (tenant_id, forked_from) WHERE forked_from IS NOT NULL;
 CREATE INDEX plans_of_project ON plans (tenant_id, project_key, status) WHERE project_key IS NOT NULL;
 
-CREATE FUNCTION onward_step_is_valid(status text, stalls_at bigint, claim_token text,
-    started_at bigint, ended_at bigint, review text, result_summary text, failure_kind text)
-    RETURNS boolean
+CREATE FUNCTION onward_step_is_valid(status text, attempt bigint, undelivered bigint,
+    stalls_at bigint, claim_token text, started_at bigint, ended_at bigint, ended_commit bigint,
+    review text, result_summary text, skipped_by_branch uuid, skipped_by_review uuid,
+    failure_kind text) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
+    IF (attempt >= 0 AND undelivered IN (0, 1, 2)) IS NOT TRUE THEN
+        RETURN false;
+    END IF;
     IF status = 'in_progress' THEN
         RETURN num_nonnulls(claim_token, started_at) = 2
-            AND num_nonnulls(ended_at, review, result_summary, failure_kind) = 0;
-    ELSIF stalls_at IS NOT NULL THEN
+            AND num_nonnulls(ended_at, ended_commit, review, result_summary, skipped_by_branch,
+                skipped_by_review, failure_kind) = 0;
+    ELSIF undelivered <> 0 AND status <> 'awaiting_input' OR stalls_at IS NOT NULL THEN
         RETURN false;
     ELSIF status = 'completed' THEN
-        RETURN num_nonnulls(claim_token, started_at, ended_at, result_summary) = 4
-            AND num_nonnulls(review, failure_kind) = 0;
+        RETURN num_nonnulls(claim_token, started_at, ended_at, ended_commit, result_summary) = 5
+            AND num_nonnulls(review, skipped_by_branch, skipped_by_review, failure_kind) = 0;
     ELSIF status = 'pending' THEN
-        RETURN num_nonnulls(claim_token, started_at, ended_at, review, result_summary,
-            failure_kind) = 0;
+        RETURN attempt > 0
+            AND num_nonnulls(claim_token, started_at, ended_at, ended_commit, review, result_summary,
+                skipped_by_branch, skipped_by_review, failure_kind) = 0;
     ELSIF status = 'awaiting_input' THEN
         -- Without a claim, the start of the plan is under review.
         RETURN review IS NOT NULL AND num_nonnulls(claim_token, started_at) <> 1
-            AND num_nonnulls(ended_at, result_summary, failure_kind) = 0;
+            AND num_nonnulls(ended_at, ended_commit, result_summary, skipped_by_branch,
+                skipped_by_review, failure_kind) = 0;
     ELSIF status = 'skipped' THEN
-        RETURN ended_at IS NOT NULL
+        RETURN num_nonnulls(ended_at, ended_commit) = 2
+            AND num_nonnulls(skipped_by_branch, skipped_by_review) = 1
             AND num_nonnulls(started_at, review, result_summary, failure_kind) = 0;
     ELSIF status = 'failed' THEN
-        RETURN num_nonnulls(ended_at, failure_kind) = 2
-            AND num_nonnulls(started_at, review, result_summary) = 0;
+        RETURN num_nonnulls(ended_at, ended_commit, failure_kind) = 3
+            AND num_nonnulls(started_at, review, result_summary, skipped_by_branch,
+                skipped_by_review) = 0;
     END IF;
     RETURN false;
 END;
@@ -209,13 +231,13 @@ CREATE TABLE steps (
     step_id uuid NOT NULL,
     plan_id uuid NOT NULL,
     -- Negative only inside the transaction that moves steps.
-    step_order bigint NOT NULL,
-    step_type text NOT NULL,
+    step_order onward_order NOT NULL,
+    step_type onward_step_type NOT NULL,
     title text,
     instructions text NOT NULL,
     depends_on text NOT NULL,
-    stall_threshold_ms bigint,
-    max_attempts bigint NOT NULL,
+    stall_threshold_ms onward_positive,
+    max_attempts onward_positive NOT NULL,
     -- What a result must contain, and who reviews it, as JSON.
     gates text,
     status text NOT NULL,
@@ -225,7 +247,7 @@ CREATE TABLE steps (
     started_at bigint,
     last_progress_at bigint,
     -- 1 if events of the holder's session are recorded as activity.
-    monitored bigint NOT NULL DEFAULT 0,
+    monitored onward_flag NOT NULL DEFAULT 0,
     stall_marked_at bigint,
     undelivered bigint NOT NULL,
     -- The artifact with the holder's last invalid result.
@@ -247,7 +269,7 @@ CREATE TABLE steps (
     superseded text NOT NULL,
     updated_at bigint NOT NULL,
     -- Derived, so that an index finds the steps that can be assigned and those that have stalled.
-    open_dependencies bigint NOT NULL,
+    open_dependencies onward_count NOT NULL,
     stalls_at bigint,
     -- The last progress report with a note or a percentage. Outdated if it is older than the claim.
     last_note text,
@@ -258,7 +280,7 @@ CREATE TABLE steps (
     superseded_by uuid,
     -- Sorted, as JSON; empty if there are none.
     labels text COLLATE "C" NOT NULL DEFAULT '',
-    priority bigint NOT NULL DEFAULT 5,
+    priority onward_priority NOT NULL DEFAULT 5,
     -- Derived from the plan, for the queue of its project. No project while the plan assigns no step.
     project_key text COLLATE "C",
     plan_priority bigint,
@@ -267,8 +289,9 @@ CREATE TABLE steps (
     tokens bigint,
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
-    CONSTRAINT steps_state CHECK (onward_step_is_valid(status, stalls_at, claim_token, started_at,
-        ended_at, review, result_summary, failure_kind))
+    CONSTRAINT steps_state CHECK (onward_step_is_valid(status, attempt, undelivered, stalls_at,
+        claim_token, started_at, ended_at, ended_commit, review, result_summary, skipped_by_branch,
+        skipped_by_review, failure_kind))
 ) WITH (fillfactor = 85);
 -- A change of the status cannot be HOT, because the indexes depend on it. Activity of a step in
 -- progress can: no index contains `last_progress_at`, `stalls_at` or `updated_at`. A plan has few steps

@@ -78,8 +78,8 @@ impl Facts<'_> {
         let Some((plan, tag)) = cache.as_ref().and_then(|cache| cache.version(key)) else {
             return Ok(None);
         };
-        let known =
-            plan::StoredVersion::new(plan.head(), plan::TimeBucket::new(plan.updated_at()), tag);
+        let bucket = plan::TimeBucket::new(plan.updated_at());
+        let known = plan::StoredVersion::new(plan.head(), bucket, tag, true);
         versions.record_read(plan.head().id, known);
         Ok(Some(plan))
     }

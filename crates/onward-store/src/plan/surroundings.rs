@@ -22,6 +22,10 @@ impl Facts<'_> {
         if let Some(plan) = self.known_plan(plan) {
             return Ok(plan.surroundings(step));
         }
+        let known = self.0.versions.get(plan);
+        if known.is_some_and(|known| !known.has_context) {
+            return Ok(Surroundings::default());
+        }
         let id = step.id();
         let questions = vec![
             Statement::new(Query::BranchesAfterStep, params![id.as_uuid()]),

@@ -61,6 +61,17 @@ impl Commit<'_> {
         self.events.iter().any(Event::changes_plan)
     }
 
+    /// Whether an event may add a branch or a review to the plan.
+    pub(crate) fn adds_context(&self) -> bool {
+        let adds = |event: &Event| {
+            matches!(
+                event,
+                Event::PlanModified { .. } | Event::UserReviewed { .. }
+            )
+        };
+        self.events.iter().any(adds)
+    }
+
     /// Time of the action by an agent or a user, if this is one.
     fn acted_at(&self) -> Option<Timestamp> {
         self.acted.then_some(self.at)

@@ -29,12 +29,13 @@ impl Transitions<'_> {
             Some(known) if !commit.changes_plan() || !commit.acted => known.bucket,
             Some(_) | None => TimeBucket::new(commit.at),
         };
+        let has_context = known.is_none_or(|known| known.has_context) || commit.adds_context();
         let tag = VersionTag::random();
         let updates_every_index = tx.syntax().updates_every_index;
         for statement in transition::plan_row(commit, known, tag, updates_every_index) {
             tx.queue(statement);
         }
-        let known = StoredVersion::new(commit.head, bucket, tag);
+        let known = StoredVersion::new(commit.head, bucket, tag, has_context);
         tx.versions.record_write(plan, known);
         for statement in transition::step_rows(commit) {
             tx.queue(statement);

@@ -5,6 +5,17 @@
 -- Each table is found by the parameters alone, never through another table: a query plan made while
 -- the tables are small stays efficient when they are large.
 
+-- What is known of the stored plan beside its head. Most plans have no branches and no reviews, so the
+-- response to a claim need not search for them.
+
+-- fragment: known
+acted_about, version_tag,
+CASE WHEN EXISTS (SELECT 1 FROM branches
+        WHERE branches.tenant_id = $1 AND branches.plan_id = plans.plan_id)
+    OR EXISTS (SELECT 1 FROM {reviews}
+        WHERE events.tenant_id = $1 AND events.plan_id = plans.plan_id AND name = 'user_reviewed')
+    THEN CAST(1 AS bigint) ELSE 0 END AS has_context
+
 -- fragment: first_ready
 status = 'pending' AND stalls_at IS NULL AND open_dependencies = 0
 ORDER BY priority DESC, step_order LIMIT 1
@@ -23,7 +34,7 @@ ORDER BY step_order LIMIT 1
 (SELECT plan_id FROM steps WHERE tenant_id = $1 AND step_id = $2)
 
 -- fragment: step_facts
-(SELECT {head}, acted_about, version_tag FROM plans WHERE tenant_id = $1 AND plan_id = {plan_of_step}) AS plan
+(SELECT {head}, {known} FROM plans WHERE tenant_id = $1 AND plan_id = {plan_of_step}) AS plan
 CROSS JOIN (SELECT {step}, open_dependencies FROM steps WHERE tenant_id = $1 AND step_id = $2)
     AS step
 LEFT JOIN (SELECT {branch}, ordinal FROM branches WHERE tenant_id = $1 AND after_step = $2) AS branch
@@ -43,7 +54,7 @@ SELECT plan_id FROM plans WHERE tenant_id = $1 AND plan_id = $2 FOR NO KEY UPDAT
 SELECT plan_id FROM plans WHERE tenant_id = $1 AND plan_id = {plan_of_step} FOR NO KEY UPDATE;
 
 -- name: plan_facts
-SELECT {head}, acted_about, version_tag FROM plans WHERE tenant_id = $1 AND plan_id = $2;
+SELECT {head}, {known} FROM plans WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: step_facts
 -- One row per branch of the step, in any order, and one row if it has none.
@@ -56,7 +67,7 @@ LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT s
     WHERE tenant_id = $1 AND plan_id = {plan_of_step} AND {first_ready})) AS ready ON 1 = 1;
 
 -- fragment: next_facts
-(SELECT {head}, acted_about, version_tag FROM plans WHERE tenant_id = $1 AND plan_id = $2) AS plan
+(SELECT {head}, {known} FROM plans WHERE tenant_id = $1 AND plan_id = $2) AS plan
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps
     WHERE tenant_id = $1 AND plan_id = $2 AND {held_undelivered})) AS undelivered ON 1 = 1
 LEFT JOIN (SELECT {step} FROM steps WHERE tenant_id = $1 AND step_id = (SELECT step_id FROM steps

@@ -49,7 +49,7 @@ JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
 ORDER BY acted_at DESC, plan_id DESC;
 
 -- name: plan_route
-UPDATE plans SET project_key = $3, labels = $4, priority = $5
+UPDATE plans SET project_key = $3, labels = $4, priority = CAST($5 AS bigint)
 WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plan_budget
@@ -146,14 +146,16 @@ SELECT status, count(*) AS plans, CAST(sum(steps) AS bigint) AS steps
 FROM plans WHERE tenant_id = $1 GROUP BY status ORDER BY status;
 
 -- name: plan_insert
+-- The casts name the base types of domains.
 INSERT INTO plans (tenant_id, plan_id, status, open_reviews, marked_at, ended_at,
     failure_kind, failure_words, last_session, pending, in_progress, awaiting_input, completed,
     skipped, failed, seq, stall_threshold_ms, on_stall, name, research_question, design_rationale,
     output_formatting_notes, created_at, updated_at, acted_at, worked_at, created_by, client, host,
     directory, version_tag, origin, superseded, forked_from, forked_step, project_key, labels,
     priority, budget, acted_about, steps)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39,
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, CAST($17 AS bigint),
+    CAST($18 AS text), $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31,
+    CAST($32 AS text), CAST($33 AS bigint), $34, $35, $36, $37, CAST($38 AS bigint), $39,
     CAST($25 AS bigint) / 10000,
     CAST($10 AS bigint) + CAST($11 AS bigint) + CAST($12 AS bigint) + CAST($13 AS bigint)
         + CAST($14 AS bigint) + CAST($15 AS bigint));
@@ -179,7 +181,7 @@ UPDATE plans SET status = $3, open_reviews = $4, marked_at = $5, ended_at = $6,
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $21 AND version_tag = $22;
 
 -- name: plan_supersede
-UPDATE plans SET superseded = $3 WHERE tenant_id = $1 AND plan_id = $2;
+UPDATE plans SET superseded = CAST($3 AS bigint) WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: plan_forks
 -- Forks of a plan, oldest first.

@@ -239,10 +239,13 @@ SELECT step_id FROM steps
 WHERE tenant_id = $1 AND step_id >= $2 AND step_id <= $3 ORDER BY step_id LIMIT $4;
 
 -- name: step_insert
+-- The casts name the base types of domains.
 INSERT INTO steps (tenant_id, step_id, plan_id, step_order, step_type, title, instructions,
     depends_on, stall_threshold_ms, max_attempts, gates, status, attempt, undelivered, superseded,
     updated_at, open_dependencies, supersedes, labels, priority)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'pending', 1, 0, '[]', $12, $13, $14, $15, $16);
+VALUES ($1, $2, $3, CAST($4 AS bigint), CAST($5 AS text), $6, $7, $8, CAST($9 AS bigint),
+    CAST($10 AS bigint), $11, 'pending', 1, 0, '[]', $12, CAST($13 AS bigint), $14, $15,
+    CAST($16 AS bigint));
 
 -- name: step_update (sqlite)
 -- Differs because PostgreSQL merges it with other row changes (`row_change.rs`).
@@ -268,8 +271,9 @@ UPDATE steps SET last_note = $3, last_percent = $4, noted_at = $5
 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: step_definition
-UPDATE steps SET step_type = $3, title = $4, instructions = $5, depends_on = $6,
-    stall_threshold_ms = $7, gates = $8, updated_at = $9, labels = $10, priority = $11
+UPDATE steps SET step_type = CAST($3 AS text), title = $4, instructions = $5, depends_on = $6,
+    stall_threshold_ms = CAST($7 AS bigint), gates = $8, updated_at = $9, labels = $10,
+    priority = CAST($11 AS bigint)
 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: queue_add

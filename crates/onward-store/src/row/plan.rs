@@ -108,16 +108,24 @@ pub(crate) struct StoredVersion {
     /// The plan's version.
     pub(crate) seq: u64,
     pub(crate) tag: VersionTag,
+    /// Whether the plan has branches or reviews.
+    pub(crate) has_context: bool,
     state: PlanState,
     steps: u32,
 }
 
 impl StoredVersion {
-    pub(crate) fn new(head: &PlanHead, bucket: TimeBucket, tag: VersionTag) -> Self {
+    pub(crate) fn new(
+        head: &PlanHead,
+        bucket: TimeBucket,
+        tag: VersionTag,
+        has_context: bool,
+    ) -> Self {
         Self {
             bucket,
             seq: head.seq,
             tag,
+            has_context,
             state: head.state.clone(),
             steps: head.counts.total(),
         }
@@ -134,12 +142,12 @@ impl StoredVersion {
     }
 }
 
-/// Reads `{head}, acted_about, version_tag`.
+/// Reads `{head}, {known}`.
 pub(crate) fn head_and_known(cells: &mut Cells) -> Result<(PlanHead, StoredVersion), Error> {
     let head = read_head(cells)?;
     let bucket = TimeBucket(cells.int("acted_about")?);
     let tag = VersionTag(cells.int("version_tag")?);
-    let known = StoredVersion::new(&head, bucket, tag);
+    let known = StoredVersion::new(&head, bucket, tag, cells.flag("has_context")?);
     Ok((head, known))
 }
 

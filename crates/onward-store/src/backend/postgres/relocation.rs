@@ -21,10 +21,12 @@ use crate::backend::{Response, Syntax};
 use crate::error::Error;
 use crate::value::{IntoValue as _, Value};
 
-/// The tables of the schema with the types of their columns.
+/// The tables of the schema with the types of their columns, or the base types of domains.
 const CATALOG: &str = "SELECT relname::text, attname::text, \
-        format_type(atttypid, NULL), coalesce(array_position(indkey::int2[], attnum) + 1, 0)::bigint \
+        format_type(CASE typtype WHEN 'd' THEN typbasetype ELSE atttypid END, NULL), \
+        coalesce(array_position(indkey::int2[], attnum) + 1, 0)::bigint \
     FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped \
+    JOIN pg_type ON pg_type.oid = atttypid \
     LEFT JOIN pg_index ON indrelid = pg_class.oid AND indisprimary \
     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') \
     ORDER BY relname, attnum";
