@@ -2,7 +2,45 @@
 //!
 //! A transition is sent immediately if few others are in flight; otherwise it is queued and sent in
 //! a batch (`queue`). One statement that changes four plans costs the server half as much as four
-//! statements, and needs one fsync. The guarantees are listed at [`Batchers`](queue::Batchers).
+//! statements, and needs one fsync. The batcher is a decorator of [`Connection::send_and_commit`]:
+//! without it (`Options::batching`), every transition is sent alone, and nothing else changes.
+//!
+//! # Why a batched transition has the same result as one that is sent alone
+//!
+//! 1. A transition that can be batched ([`batch_key`]) is a version check of one row, its key, and
+//!    changes of rows that belong to this row. Each change finds its row by primary key and reads
+//!    no other row, so changes of different rows can run in any order.
+//! 2. The members of a batch have different keys. [`route`] decides under one lock: if a transition
+//!    of the same key is queued or in flight, the new one is sent alone, and so is the queued one.
+//!    So no two members change the same row. All members have the same tenant, because each tenant
+//!    has its own queue.
+//! 3. A batch is one statement, and its own transaction. Its first part locks the free rows, its
+//!    second part updates those that still have their version, and returns their keys. All other
+//!    changes depend on these keys (`merge`). So a member is written as a whole or not at all, and
+//!    one that is outdated or locked by another transaction does not affect the others. PostgreSQL
+//!    checks the condition of an update again on a row that was changed concurrently, so a version
+//!    check cannot succeed on an outdated row.
+//! 4. A member gets [`Outcome::Committed`] only if the response to the commit contains its key. It
+//!    is then as durable as after its own commit. A member without its key has written nothing; it
+//!    is sent alone, where it waits for locks, succeeds or loses the race as usual.
+//! 5. If the server rejects the statement, for example because of a constraint or a locked row of
+//!    another table, the transaction has written nothing. Every member is sent alone and gets its
+//!    own result, so no member fails because of another one.
+//! 6. If the connection is lost, the batch may have been committed. Every member gets that error,
+//!    and none is sent again: the same as for a commit that is sent alone. If no connection is
+//!    available, nothing was sent, and every member gets that error.
+//! 7. A transition is in one place: it is queued, in one batch, or sent alone. It changes place under
+//!    the lock of the queue ([`Batcher::remove`], [`Batcher::next_batch`]), so it is not sent twice.
+//! 8. A caller that is dropped while its transition is queued has changed nothing. After that, a
+//!    separate task completes the batch, so the other members get their results.
+//! 9. Batches do not deadlock: they skip locked rows that have a version, and wait at most 20 ms for
+//!    any other row (`SHORT_LOCK_TIMEOUT`), after which 5 applies.
+//! 10. No transition waits for long: it is queued for at most `max_wait` (20 ms), and a message in
+//!     flight for longer than that no longer delays others.
+//!
+//! Tests: `tests/batcher.rs` for 2 to 8 and 10 on a server; this module and `queue` for the form of
+//! batches and the queue; `onward-engine/tests/race` and the conformance suite with and without the
+//! batcher.
 
 pub(super) mod queue;
 

@@ -35,17 +35,7 @@ fn number() -> u64 {
 /// Number of batchers above which idle ones are removed.
 const MAX_BATCHERS: usize = 256;
 
-/// The batchers of this process, one per tenant. Guarantees, tested in `tests/batcher.rs`:
-///
-/// - A member is written as a whole or not at all.
-/// - A member whose plan has changed, or is locked by another transaction, is not written, and is
-///   sent alone. The others are written.
-/// - If the server rejects a batch for any reason, each member is sent alone and gets its own
-///   result.
-/// - If the connection is lost, or none is available, all members get that error.
-/// - A separate task sends the batch, so a caller that is dropped does not affect other members.
-/// - A batch waits at most 20 ms for a row that another transaction has locked.
-/// - A transition is queued for at most `max_wait` (20 ms).
+/// The batchers of this process, one per tenant. `batcher` explains why a batch is correct.
 pub(in crate::backend::postgres) struct Batchers {
     connections: usize,
     max_wait: Duration,
