@@ -114,73 +114,58 @@ static PLAN_MOVE: RowChange = RowChange {
 };
 
 /// The commit in which a step ended is kept, even if its instructions are rewritten later.
-const ENDED_COMMIT: &[(&str, &str)] = &[(
-    "ended_commit",
-    "coalesce(steps.ended_commit, new.ended_commit)",
-)];
+const STEP_EFFECT: Effect = Effect::Update {
+    computed: &[(
+        "ended_commit",
+        "coalesce(steps.ended_commit, new.ended_commit)",
+    )],
+    version: &[],
+};
+
+/// The columns of a step's state. Those that a claim or a result changes come first: most transitions
+/// set no others, and each column has a cost.
+const STEP_COLUMNS: &[(&str, Type)] = &[
+    ("step_id", Type::Id),
+    ("status", Type::Text),
+    ("attempt", Type::Int),
+    ("claim_token", Type::Text),
+    ("claim_session", Type::Text),
+    ("started_at", Type::Int),
+    ("ended_at", Type::Int),
+    ("result_summary", Type::Text),
+    ("result_confidence", Type::Real),
+    ("result", Type::Text),
+    ("result_report", Type::Text),
+    ("result_notes", Type::Text),
+    ("updated_at", Type::Int),
+    ("stalls_at", Type::Int),
+    ("ended_commit", Type::Int),
+    // The others.
+    ("last_progress_at", Type::Int),
+    ("monitored", Type::Int),
+    ("stall_marked_at", Type::Int),
+    ("undelivered", Type::Int),
+    ("kept_artifact_id", Type::Id),
+    ("review", Type::Text),
+    ("result_evidence", Type::Text),
+    ("skipped_by_branch", Type::Id),
+    ("skipped_by_review", Type::Id),
+    ("failure_kind", Type::Text),
+    ("failure_words", Type::Text),
+    ("superseded", Type::Text),
+];
 
 static STEP_UPDATE: RowChange = RowChange {
     table: "steps",
-    columns: &[
-        ("step_id", Type::Id),
-        ("status", Type::Text),
-        ("attempt", Type::Int),
-        ("claim_token", Type::Text),
-        ("claim_session", Type::Text),
-        ("started_at", Type::Int),
-        ("last_progress_at", Type::Int),
-        ("monitored", Type::Int),
-        ("stall_marked_at", Type::Int),
-        ("undelivered", Type::Int),
-        ("kept_artifact_id", Type::Id),
-        ("review", Type::Text),
-        ("ended_at", Type::Int),
-        ("result_summary", Type::Text),
-        ("result_confidence", Type::Real),
-        ("result", Type::Text),
-        ("result_report", Type::Text),
-        ("result_notes", Type::Text),
-        ("result_evidence", Type::Text),
-        ("skipped_by_branch", Type::Id),
-        ("skipped_by_review", Type::Id),
-        ("failure_kind", Type::Text),
-        ("failure_words", Type::Text),
-        ("superseded", Type::Text),
-        ("updated_at", Type::Int),
-        ("stalls_at", Type::Int),
-        ("ended_commit", Type::Int),
-    ],
-    effect: Effect::Update {
-        computed: ENDED_COMMIT,
-        version: &[],
-    },
+    columns: STEP_COLUMNS,
+    effect: STEP_EFFECT,
     most_in_batch: 0,
 };
 
-/// A step that was only claimed or completed, as in most transitions: each column has a cost.
 static STEP_ADVANCE: RowChange = RowChange {
     table: "steps",
-    columns: &[
-        ("step_id", Type::Id),
-        ("status", Type::Text),
-        ("attempt", Type::Int),
-        ("claim_token", Type::Text),
-        ("claim_session", Type::Text),
-        ("started_at", Type::Int),
-        ("ended_at", Type::Int),
-        ("result_summary", Type::Text),
-        ("result_confidence", Type::Real),
-        ("result", Type::Text),
-        ("result_report", Type::Text),
-        ("result_notes", Type::Text),
-        ("updated_at", Type::Int),
-        ("stalls_at", Type::Int),
-        ("ended_commit", Type::Int),
-    ],
-    effect: Effect::Update {
-        computed: ENDED_COMMIT,
-        version: &[],
-    },
+    columns: STEP_COLUMNS.split_at(15).0,
+    effect: STEP_EFFECT,
     most_in_batch: 2,
 };
 

@@ -249,21 +249,22 @@ VALUES ($1, $2, $3, CAST($4 AS bigint), CAST($5 AS text), $6, $7, $8, CAST($9 AS
 
 -- name: step_update (sqlite)
 -- Differs because PostgreSQL merges it with other row changes (`row_change.rs`).
-UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
-    last_progress_at = $8, monitored = $9, stall_marked_at = $10, undelivered = $11, kept_artifact_id = $12,
-    review = $13, ended_at = $14, result_summary = $15, result_confidence = $16, result = $17,
-    result_report = $18, result_notes = $19, result_evidence = $20, skipped_by_branch = $21,
-    skipped_by_review = $22, failure_kind = $23, failure_words = $24, superseded = $25,
-    updated_at = $26, stalls_at = $27, ended_commit = coalesce(ended_commit, $28)
+UPDATE steps SET {advanced}, last_progress_at = $17, monitored = $18, stall_marked_at = $19,
+    undelivered = $20, kept_artifact_id = $21, review = $22, result_evidence = $23,
+    skipped_by_branch = $24, skipped_by_review = $25, failure_kind = $26, failure_words = $27,
+    superseded = $28
 WHERE tenant_id = $1 AND step_id = $2;
+
+-- fragment: advanced
+-- The commit in which a step ended is kept, even if its instructions are rewritten later.
+status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7, ended_at = $8,
+    result_summary = $9, result_confidence = $10, result = $11, result_report = $12,
+    result_notes = $13, updated_at = $14, stalls_at = $15, ended_commit = coalesce(ended_commit, $16)
 
 -- name: step_advance (sqlite)
 -- Differs for the same reason. For a step that was only claimed or completed, as in most
--- transitions: each column has a cost. The commit in which a step ended is kept, even if its
--- instructions are rewritten later.
-UPDATE steps SET status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7,
-    ended_at = $8, result_summary = $9, result_confidence = $10, result = $11, result_report = $12,
-    result_notes = $13, updated_at = $14, stalls_at = $15, ended_commit = coalesce(ended_commit, $16)
+-- transitions: each column has a cost.
+UPDATE steps SET {advanced}
 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: step_note

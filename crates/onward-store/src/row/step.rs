@@ -390,9 +390,9 @@ pub(crate) fn definition(step: &Step) -> Vec<Value> {
     ]
 }
 
-/// Parameters of `step_update`: the id, then all columns of the state.
+/// Parameters of `step_update`: those of `step_advance`, then the other columns of the state.
 pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
-    let (started_at, ended_at, result) = times_and_result(step);
+    let mut row = advancing(step, stalls_at, commit_seq);
     let mut review = None;
     let (mut branch, mut skip_review): (Option<Uuid>, Option<Uuid>) = (None, None);
     let mut failure: (Option<&str>, Option<&str>) = (None, None);
@@ -410,7 +410,8 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
         }
     }
     let work = step.claimed_work();
-    let mut row = claim_columns(step, started_at);
+    let (_, _, result) = times_and_result(step);
+    let evidence = result.and_then(|result| evidence(&result.evidence));
     row.extend(params![
         work.and_then(|work| work.last_progress_at),
         work.is_some_and(|work| work.monitored),
@@ -418,21 +419,12 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
         undelivered_code(work.and_then(|work| work.undelivered)),
         work.and_then(|work| work.kept.map(|id| *id.as_uuid())),
         review.as_ref(),
-        ended_at,
-    ]);
-    row.extend(outcome(result));
-    let evidence = result.and_then(|result| evidence(&result.evidence));
-    row.extend(params![
         evidence.map(|evidence| json::write(&evidence)),
         branch,
         skip_review,
         failure.0,
         failure.1,
         superseded(step),
-        step.updated_at,
-        stalls_at,
-        // `step_update` keeps the commit in which the step ended first.
-        ended_at.map(|_| commit_seq),
     ]);
     row
 }
@@ -441,15 +433,25 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
 /// columns that a claim and a result change.
 pub(crate) fn advancing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u64) -> Vec<Value> {
     let (started_at, ended_at, result) = times_and_result(step);
-    let mut row = claim_columns(step, started_at);
-    row.extend(params![ended_at]);
-    row.extend(outcome(result));
-    row.extend(params![
+    let claim = step.claim();
+    params![
+        step.id().as_uuid(),
+        step.status().as_str(),
+        step.attempt(),
+        claim.map(|claim| claim.token.as_str()),
+        claim.and_then(|claim| claim.session.as_ref().map(SessionId::as_str)),
+        started_at,
+        ended_at,
+        result.map(|result| &result.summary),
+        result.and_then(|result| result.confidence),
+        result.and_then(|result| result.data.as_ref()),
+        result.and_then(|result| result.report.as_ref()),
+        result.and_then(|result| result.formatting_notes.as_deref()),
         step.updated_at,
         stalls_at,
+        // The statement keeps the commit in which the step ended first.
         ended_at.map(|_| commit_seq),
-    ]);
-    row
+    ]
 }
 
 /// Start, end and result.
@@ -470,29 +472,6 @@ fn times_and_result(step: &Step) -> (Option<Timestamp>, Option<Timestamp>, Optio
             (None, Some(*ended_at), None)
         }
     }
-}
-
-/// The id, and the columns of the claim.
-fn claim_columns(step: &Step, started_at: Option<Timestamp>) -> Vec<Value> {
-    let claim = step.claim();
-    params![
-        step.id().as_uuid(),
-        step.status().as_str(),
-        step.attempt(),
-        claim.map(|claim| claim.token.as_str()),
-        claim.and_then(|claim| claim.session.as_ref().map(SessionId::as_str)),
-        started_at,
-    ]
-}
-
-fn outcome(result: Option<&StepResult>) -> Vec<Value> {
-    params![
-        result.map(|result| &result.summary),
-        result.and_then(|result| result.confidence),
-        result.and_then(|result| result.data.as_ref()),
-        result.and_then(|result| result.report.as_ref()),
-        result.and_then(|result| result.formatting_notes.as_deref()),
-    ]
 }
 
 /// Most steps have no superseded claims.
