@@ -4,8 +4,12 @@
 //! next check. [`Plan::apply`](crate::Plan::apply) is the counterpart for a plan in memory. Changes
 //! to the lists of steps and branches are in the events themselves.
 
+use std::time::Duration;
+
 use crate::apply::ApplyError;
+use crate::attention::no_agent_at;
 use crate::event::{Event, ReviewAction};
+use crate::id::ArtifactId;
 use crate::plan::PlanHead;
 use crate::step::{Step, StepChange, StepState, Work};
 use crate::time::Timestamp;
@@ -21,6 +25,8 @@ pub struct Transition {
     pub unchanged: Vec<Step>,
     /// When the sweep must check the plan.
     pub due: Due,
+    /// The kept input of the changed steps that is no longer needed.
+    pub superseded: Vec<ArtifactId>,
 }
 
 /// A changed step, with the events applied.
@@ -52,19 +58,22 @@ pub enum Due {
 
 impl Transition {
     /// Applies the events to the head and to the loaded steps. An event about another step changes
-    /// only the head.
+    /// only the head. `no_agent_after` is the time after which a plan counts as having no agent.
     pub fn new(
         mut head: PlanHead,
         steps: Vec<Step>,
         events: &[Event],
         now: Timestamp,
+        no_agent_after: Duration,
     ) -> Result<Self, ApplyError> {
         for event in events {
             let applied = head.apply(event, now);
             applied.map_err(|why| ApplyError::new(event, why))?;
         }
         let (mut changed, mut unchanged) = (Vec::new(), Vec::new());
+        let mut superseded = Vec::new();
         for mut step in steps {
+            let kept = kept_input(&step);
             let was_plain = is_plain(&step);
             let requeued = step.superseded.len();
             let mut change = StepChange::None;
@@ -76,6 +85,7 @@ impl Transition {
                 unchanged.push(step);
                 continue;
             }
+            superseded.extend(kept.and_then(|kept| superseded_input(kept, &step)));
             changed.push(StepAfter {
                 stalls_at: step.stalls_at(head.stall_threshold),
                 redefined: change == StepChange::Definition,
@@ -83,14 +93,34 @@ impl Transition {
                 step,
             });
         }
-        let due = next_check(&head, &changed, events, now);
+        let due = next_check(&head, &changed, events, now, no_agent_after);
         Ok(Self {
             head,
             changed,
             unchanged,
             due,
+            superseded,
         })
     }
+}
+
+/// The attempt of a claimed step, and the invalid result that its holder has submitted.
+fn kept_input(step: &Step) -> Option<(u32, ArtifactId)> {
+    Some((step.attempt(), step.claimed_work()?.kept?))
+}
+
+/// The input of `before`, if the step is completed or the same attempt has replaced it. After a
+/// takeover, the input of the previous holder stays.
+fn superseded_input(before: (u32, ArtifactId), step: &Step) -> Option<ArtifactId> {
+    let (attempt, input) = before;
+    let is_superseded = match &step.state {
+        StepState::Completed { .. } => true,
+        StepState::InProgress(_) | StepState::AwaitingInput { .. } => {
+            step.attempt() == attempt && kept_input(step) != Some(before)
+        }
+        StepState::Pending { .. } | StepState::Skipped { .. } | StepState::Failed { .. } => false,
+    };
+    is_superseded.then_some(input)
 }
 
 /// Whether the step has only a claim and a result.
@@ -119,7 +149,13 @@ fn is_plain(step: &Step) -> bool {
 
 /// A check that is too early is harmless; one that is too late is not. Therefore a plan that
 /// returns to a state in which it can stall is due immediately.
-fn next_check(head: &PlanHead, changed: &[StepAfter], events: &[Event], now: Timestamp) -> Due {
+fn next_check(
+    head: &PlanHead,
+    changed: &[StepAfter],
+    events: &[Event],
+    now: Timestamp,
+    no_agent_after: Duration,
+) -> Due {
     if events.is_empty() {
         return Due::Unchanged;
     }
@@ -147,5 +183,7 @@ fn next_check(head: &PlanHead, changed: &[StepAfter], events: &[Event], now: Tim
         .chain(deadlines)
         .chain(budget)
         .min();
-    first.map_or(Due::Unchanged, Due::By)
+    // The sweep reports a plan that no agent continues.
+    let no_agent = || no_agent_at(head, now, no_agent_after).map(Timestamp::next);
+    first.or_else(no_agent).map_or(Due::Unchanged, Due::By)
 }

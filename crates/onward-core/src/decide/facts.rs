@@ -126,6 +126,12 @@ impl NextFacts {
         facts
     }
 
+    /// Adds the steps that become ready because the [`exhausted`](Self::exhausted) ones fail.
+    pub fn add_ready(&mut self, freed: impl IntoIterator<Item = Step>) {
+        let ready = self.ready.take().into_iter().chain(freed);
+        self.ready = ready.min_by_key(Step::claim_order);
+    }
+
     /// The stalled steps that fail because they have no attempts left.
     pub fn exhausted(&self) -> Vec<StepId> {
         let exhausted = self.stalled.iter().filter(|step| step.is_exhausted());

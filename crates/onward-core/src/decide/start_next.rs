@@ -92,7 +92,8 @@ fn is_past_threshold(facts: &NextFacts, step: &Step, now: Timestamp) -> bool {
 }
 
 /// Claims the ready step in the same commit as `events`, the decision of a command on
-/// `facts.step`. Returns no events if the command may have changed which step is ready: a branch was
+/// `facts.step`. The labels of `command` do not count: an agent that did this step offers its
+/// labels, and perhaps no others. Returns no events if the command may have changed which step is ready: a branch was
 /// taken, other steps depend on the step, or undelivered review feedback takes precedence.
 pub fn claim_ready(
     facts: &StepFacts,
@@ -111,7 +112,8 @@ pub fn claim_ready(
         )
     };
     let ready = facts.ready.as_ref().map(Step::id);
-    let can_claim = |ready: &Step| covers(command.labels.as_deref(), &ready.spec.labels);
+    let offered = &facts.step.spec.labels;
+    let can_claim = |ready: &Step| covers(Some(offered), &ready.spec.labels);
     let is_other_ready = ready.is_some_and(|ready| ready != facts.step.id())
         && facts.ready.as_ref().is_some_and(can_claim);
     let readiness_preserved = !events.is_empty() && events.iter().all(preserves_readiness);

@@ -1,6 +1,8 @@
 //! A plan is determined by its events: replaying the audit trail, applying events to the head or to
 //! loaded steps alone, and rebuilding the indexes give the same state.
 
+use std::time::Duration;
+
 use onward_core::apply::Plan;
 use onward_core::event::Change;
 use onward_core::id::SkillExecutionId;
@@ -73,7 +75,7 @@ proptest! {
     fn the_head_can_be_updated_without_the_steps(walk in walks()) {
         walk.run(|round| {
             let head = round.before.head().clone();
-            let transition = Transition::new(head, Vec::new(), round.events(), round.now)
+            let transition = Transition::new(head, Vec::new(), round.events(), round.now, Duration::MAX)
                 .map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert_eq!(&transition.head, round.after().head());
             Ok(())
@@ -84,7 +86,7 @@ proptest! {
     fn steps_can_be_updated_without_the_plan(walk in walks()) {
         walk.run(|round| {
             let (head, steps) = (round.before.head().clone(), round.before.steps().to_vec());
-            let transition = Transition::new(head, steps, round.events(), round.now)
+            let transition = Transition::new(head, steps, round.events(), round.now, Duration::MAX)
                 .map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert_eq!(&transition.head, round.after().head());
             for step in &transition.unchanged {

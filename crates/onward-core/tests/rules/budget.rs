@@ -151,7 +151,8 @@ fn the_first_claim_schedules_a_check_at_the_end_of_the_duration() {
     let head = harness.plan.head().clone();
     let request = harness.start_next(None, false);
     let events = harness.execute(&request).unwrap();
-    let transition = Transition::new(head, Vec::new(), &events, harness.now).unwrap();
+    let transition =
+        Transition::new(head, Vec::new(), &events, harness.now, Duration::MAX).unwrap();
     let ends_at = harness.now.checked_add(MINUTE).unwrap();
     assert_eq!(transition.due, Due::By(ends_at));
 }

@@ -1,7 +1,7 @@
 //! Claims: which tokens are accepted, attempts, and late results.
 
 use onward_core::command::{ActionSpec, Modification, StartNext};
-use onward_core::decide::{StepFacts, With, start_next};
+use onward_core::decide::{NextFacts, StepFacts, With, start_next};
 use onward_core::event::{Decision, ReviewAction};
 use onward_core::id::ClaimToken;
 use onward_core::step::{FailReason, StepState};
@@ -391,6 +391,19 @@ fn keeps_a_rejected_progress_report_with_a_note_or_percentage() {
 }
 
 #[test]
+fn of_a_ready_step_and_those_that_a_failure_frees_the_first_by_priority_is_assigned() {
+    let mut command = create_plan(3);
+    command.steps[2].priority = 9;
+    let plan = Harness::new(command).plan;
+    let mut facts = NextFacts::from_plan(&plan, None, None, None);
+    facts.ready = plan.step(id(1)).cloned();
+    facts.add_ready(plan.steps()[1..].to_vec());
+    assert_eq!(facts.ready.as_ref(), plan.step(id(3)));
+    facts.add_ready([]);
+    assert_eq!(facts.ready.as_ref(), plan.step(id(3)));
+}
+
+#[test]
 fn a_dependent_step_with_another_open_dependency_is_not_assigned() {
     let mut command = create_plan(4);
     command.steps[0].max_attempts = Some(1);
@@ -423,6 +436,23 @@ fn the_next_step_can_be_claimed_with_the_result_of_the_previous_one() {
         Harness::with_steps(2).stalled(),
     ] {
         assert_eq!(claimed_with_result(&mut harness), Some(id(2)));
+    }
+}
+
+#[test]
+fn the_labels_of_the_previous_step_are_those_offered_for_the_next_one() {
+    let gpu = || vec!["gpu".to_owned()];
+    for (previous, next, claimed) in [
+        (vec![], gpu(), None),
+        (gpu(), gpu(), Some(id(2))),
+        (gpu(), vec![], Some(id(2))),
+    ] {
+        let mut command = create_plan(2);
+        command.steps[0].labels = previous;
+        command.steps[0].priority = 9;
+        command.steps[1].labels = next;
+        let mut harness = Harness::new(command).started();
+        assert_eq!(claimed_with_result(&mut harness), claimed);
     }
 }
 

@@ -141,7 +141,7 @@ fn the_sweep_checks_the_plan_at_the_deadline() {
     let events = onward_core::decide(&harness.plan, &command, harness.now).unwrap();
     let steps = harness.plan.steps().to_vec();
     let head = harness.plan.head().clone();
-    let after = Transition::new(head, steps, &events, harness.now).unwrap();
+    let after = Transition::new(head, steps, &events, harness.now, Duration::MAX).unwrap();
     assert_eq!(after.due, Due::By(at));
 }
 

@@ -1,9 +1,12 @@
 //! The rows that a command changes, and the next check by the sweep.
 
-use onward_core::command::Modification;
+use std::time::Duration;
+
+use onward_core::command::{KeepLateResult, Modification};
 use onward_core::event::Decision;
+use onward_core::id::ArtifactId;
 use onward_core::transition::{Due, StepAfter, Transition};
-use onward_core::{Command, DEFAULT_STALL_THRESHOLD, StepId, Timestamp};
+use onward_core::{Code, Command, DEFAULT_STALL_THRESHOLD, StepId, Timestamp};
 
 use crate::harness::{
     Harness, MINUTE, abandon, create_plan, decision, id, modify, resume_session, sweep,
@@ -11,9 +14,17 @@ use crate::harness::{
 
 /// Executes a command and returns its effect on all steps.
 fn transition(harness: &mut Harness, command: &Command) -> Transition {
+    transition_with(harness, command, Duration::MAX)
+}
+
+fn transition_with(
+    harness: &mut Harness,
+    command: &Command,
+    no_agent_after: Duration,
+) -> Transition {
     let (head, steps) = (harness.plan.head().clone(), harness.plan.steps().to_vec());
     let events = harness.execute(command).unwrap();
-    let transition = Transition::new(head, steps, &events, harness.now).unwrap();
+    let transition = Transition::new(head, steps, &events, harness.now, no_agent_after).unwrap();
     assert_eq!(&transition.head, harness.plan.head());
     transition
 }
@@ -158,6 +169,48 @@ fn a_terminal_plan_is_never_checked() {
 }
 
 #[test]
+fn a_plan_without_a_claimed_step_is_checked_once_it_has_no_agent() {
+    let mut harness = Harness::with_steps(3).started();
+    let submit = harness.submit(1, None);
+    let completed = transition_with(&mut harness, &submit, MINUTE);
+    let at = harness.now.checked_add(MINUTE).unwrap();
+    assert_eq!(completed.due, Due::By(at.next()));
+    let claim = harness.start_next(None, false);
+    let claimed = transition_with(&mut harness, &claim, MINUTE);
+    assert_eq!(claimed.due, Due::By(stalls_at(&harness).next()));
+}
+
+#[test]
+fn an_input_is_superseded_by_the_next_one_and_by_the_result_of_its_attempt() {
+    let keep = |artifact, attempt| {
+        Command::KeepLateResult(KeepLateResult {
+            step: id(1),
+            artifact: ArtifactId::from_u128(artifact),
+            rejection: Code::InvalidInput,
+            attempt: Some(attempt),
+        })
+    };
+    let mut harness = Harness::with_steps(1).started();
+    let superseded = |harness: &mut Harness, command: &Command| {
+        let superseded = transition(harness, command).superseded.into_iter();
+        superseded
+            .map(|input| input.as_uuid().as_u128())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(superseded(&mut harness, &keep(1, 1)), []);
+    assert_eq!(superseded(&mut harness, &keep(2, 1)), [1]);
+    let report = harness.report(1, None);
+    assert_eq!(superseded(&mut harness, &report), []);
+    // The input of an attempt stays after a takeover.
+    harness.advance(31 * MINUTE);
+    let takeover = harness.start_next(None, true);
+    assert_eq!(superseded(&mut harness, &takeover), []);
+    assert_eq!(superseded(&mut harness, &keep(3, 2)), []);
+    let submit = harness.submit(1, None);
+    assert_eq!(superseded(&mut harness, &submit), [3]);
+}
+
+#[test]
 fn an_event_about_the_plan_changes_no_step() {
     let mut harness = Harness::with_steps(1).started();
     for command in [
@@ -179,7 +232,7 @@ fn rejects_events_that_do_not_match_the_loaded_steps() {
     let command = harness.submit(1, None);
     let events = harness.execute(&command).unwrap();
     let completed = harness.plan.steps().to_vec();
-    assert!(Transition::new(head.clone(), steps, &events, harness.now).is_ok());
-    let error = Transition::new(head, completed, &events, harness.now).unwrap_err();
+    assert!(Transition::new(head.clone(), steps, &events, harness.now, MINUTE).is_ok());
+    let error = Transition::new(head, completed, &events, harness.now, MINUTE).unwrap_err();
     assert_eq!(error.event, "step_completed");
 }

@@ -159,10 +159,8 @@ pub(super) async fn evaluate_step(
     };
     let session = command_session(command, &facts.step);
     if let (Some(next), Ok(events)) = (next, &mut events) {
-        // An agent that did this step offers its labels, and perhaps no others.
         let next = StartNext {
             session: session.clone(),
-            labels: Some(facts.step.spec.labels.clone()),
             ..next.clone()
         };
         let claim = decide::start_next::claim_ready(&facts, events, &next, now)?;
@@ -214,10 +212,7 @@ async fn start_next(
     };
     let exhausted = facts.exhausted();
     if !exhausted.is_empty() {
-        // Steps that fail in this commit no longer block the steps that depend on them.
-        let freed = Facts(tx).ready_without(&exhausted, labels).await?;
-        let ready = facts.ready.take().into_iter().chain(freed);
-        facts.ready = ready.min_by_key(Step::claim_order);
+        facts.add_ready(Facts(tx).ready_without(&exhausted, labels).await?);
     }
     let events = decide::start_next::decide(&facts, command, now);
     let mut steps = facts.stalled;
