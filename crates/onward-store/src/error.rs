@@ -89,6 +89,9 @@ pub enum Error {
         address: String,
         /// The reason.
         why: String,
+        /// The error of the driver or the operating system.
+        #[source]
+        source: Option<Source>,
     },
 }
 
@@ -136,6 +139,15 @@ impl Error {
         }
     }
 
+    /// An address that cannot be used.
+    pub(crate) fn address(address: impl fmt::Display, why: impl Into<String>) -> Self {
+        Error::Address {
+            address: address.to_string(),
+            why: why.into(),
+            source: None,
+        }
+    }
+
     /// The same error after a commit whose outcome is not known.
     pub(crate) fn after_commit(mut self) -> Self {
         if let Error::Unavailable {
@@ -160,10 +172,28 @@ impl Error {
         mut self,
         cause: impl std::error::Error + Send + Sync + 'static,
     ) -> Self {
-        if let Error::Unavailable { source, .. } | Error::Refused { source, .. } = &mut self {
+        if let Error::Unavailable { source, .. }
+        | Error::Refused { source, .. }
+        | Error::Address { source, .. } = &mut self
+        {
             *source = Some(Arc::new(cause));
         }
         self
+    }
+
+    /// Its cause, if that has this type. `source` returns the shared pointer, not the error in it.
+    pub(crate) fn cause<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        match self {
+            Error::Unavailable { source, .. }
+            | Error::Refused { source, .. }
+            | Error::Address { source, .. } => source.as_ref()?.downcast_ref(),
+            Error::Overloaded(_)
+            | Error::Corrupt(_)
+            | Error::Newer { .. }
+            | Error::Older { .. }
+            | Error::LostRace
+            | Error::Move { .. } => None,
+        }
     }
 
     /// Whether the change may have been made although the call failed.

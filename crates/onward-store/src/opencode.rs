@@ -54,7 +54,7 @@ pub fn visit_messages(
     path: &Path,
     visit: &mut dyn FnMut(OpencodeMessage) -> ControlFlow<()>,
 ) -> Result<(), Error> {
-    let failed = |why: rusqlite::Error| failure(path, &why);
+    let failed = |why: rusqlite::Error| failure(path, why);
     let file = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut read = || {
         let mut messages = file.prepare(
@@ -91,7 +91,7 @@ pub fn visit_messages(
 ///
 /// If one of the files cannot be used.
 pub fn copy(path: &Path, to: &Path) -> Result<(), Error> {
-    let failed = |why: rusqlite::Error| failure(path, &why);
+    let failed = |why: rusqlite::Error| failure(path, why);
     let file = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let target = to.to_string_lossy();
     let copied = file.execute("VACUUM INTO ?1", [target.as_ref()]);
@@ -104,17 +104,17 @@ pub fn copy(path: &Path, to: &Path) -> Result<(), Error> {
 ///
 /// If the file cannot be written, or if a part has changed. Then nothing is changed.
 pub fn replace_parts(path: &Path, changes: &[PartChange]) -> Result<(), Error> {
-    let failed = |why: rusqlite::Error| failure(path, &why);
+    let failed = |why: rusqlite::Error| failure(path, why);
     let mut file = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let behavior = TransactionBehavior::Immediate;
     let transaction = file.transaction_with_behavior(behavior).map_err(failed)?;
     for change in changes {
         let changed = replace(&transaction, change).map_err(failed)?;
         if changed != 1 {
-            return Err(Error::Address {
-                address: path.display().to_string(),
-                why: format!("part `{}` changed while it was read", change.id),
-            });
+            return Err(Error::address(
+                path.display(),
+                format!("part `{}` changed while it was read", change.id),
+            ));
         }
     }
     transaction.commit().map_err(failed)
@@ -129,16 +129,14 @@ fn replace(transaction: &Transaction<'_>, change: &PartChange) -> rusqlite::Resu
 }
 
 fn open(path: &Path, mode: OpenFlags) -> Result<Connection, Error> {
-    let failed = |why: rusqlite::Error| failure(path, &why);
+    let failed = |why: rusqlite::Error| failure(path, why);
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let file = Connection::open_with_flags(path, flags).map_err(failed)?;
     file.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
     Ok(file)
 }
 
-fn failure(path: &Path, why: &rusqlite::Error) -> Error {
-    Error::Address {
-        address: path.display().to_string(),
-        why: format!("not readable as a database of opencode: {why}"),
-    }
+fn failure(path: &Path, why: rusqlite::Error) -> Error {
+    let message = format!("not readable as a database of opencode: {why}");
+    Error::address(path.display(), message).caused_by(why)
 }

@@ -308,12 +308,12 @@ fn encode_key(key: &[Value]) -> Result<String, Error> {
             }
         })
         .collect();
-    serde_json::to_string(&parts?).map_err(|why| Error::refused(why.to_string()))
+    serde_json::to_string(&parts?).map_err(|why| Error::refused(why.to_string()).caused_by(why))
 }
 
 fn decode_key(text: &str) -> Result<Values, Error> {
     let invalid = || Error::refused(format!("the recorded progress `{text}` is not valid"));
-    let parts: Vec<String> = serde_json::from_str(text).map_err(|_| invalid())?;
+    let parts: Vec<String> = serde_json::from_str(text).map_err(|why| invalid().caused_by(why))?;
     let value = |part: &String| {
         let (kind, rest) = part.split_at_checked(1)?;
         match kind {

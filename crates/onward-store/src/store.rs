@@ -57,10 +57,10 @@ impl Address {
             .or_else(|| address.strip_prefix("sqlite:"))
             .unwrap_or(address);
         if path.is_empty() || path.contains("://") {
-            return Err(Error::Address {
-                address: address.to_owned(),
-                why: "neither a path nor a `postgres://…` URL".to_owned(),
-            });
+            return Err(Error::address(
+                address,
+                "neither a path nor a `postgres://…` URL",
+            ));
         }
         Ok(Address::File(PathBuf::from(path)))
     }
@@ -494,10 +494,10 @@ impl Store {
     /// Copies an SQLite database to a new file while it is in use.
     pub async fn back_up(&self, to: PathBuf) -> Result<(), Error> {
         let Some(from) = self.file().map(Path::to_owned) else {
-            return Err(Error::Address {
-                address: "postgres://…".to_owned(),
-                why: "back up a PostgreSQL server with its own tools, such as `pg_dump`".to_owned(),
-            });
+            return Err(Error::address(
+                "postgres://…",
+                "back up a PostgreSQL server with its own tools, such as `pg_dump`",
+            ));
         };
         let copying = tokio::task::spawn_blocking(move || sqlite::back_up(&from, &to));
         copying.await.unwrap_or_else(|_| Err(gone()))
@@ -564,11 +564,10 @@ pub async fn restore(
     stamp: String,
 ) -> Result<Option<PathBuf>, Error> {
     let Address::File(path) = address.clone() else {
-        return Err(Error::Address {
-            address: address.to_string(),
-            why: "restore a PostgreSQL database with its own tools, such as `pg_restore`"
-                .to_owned(),
-        });
+        return Err(Error::address(
+            address,
+            "restore a PostgreSQL database with its own tools, such as `pg_restore`",
+        ));
     };
     let restoring = tokio::task::spawn_blocking(move || sqlite::restore(&path, &from, &stamp));
     restoring.await.unwrap_or_else(|_| Err(gone()))
@@ -578,10 +577,10 @@ pub async fn restore(
 /// tables that were not distributed before. Servers that use the database must be restarted.
 pub async fn distribute(address: &Address) -> Result<u64, Error> {
     match address {
-        Address::File(path) => Err(Error::Address {
-            address: path.display().to_string(),
-            why: "only a PostgreSQL server with Citus can be distributed".to_owned(),
-        }),
+        Address::File(path) => Err(Error::address(
+            path.display(),
+            "only a PostgreSQL server with Citus can be distributed",
+        )),
         Address::Server(url) => Postgres::distribute(url).await,
     }
 }

@@ -128,8 +128,9 @@ impl Usages<'_> {
         let Some(text) = text.flatten() else {
             return Ok(None);
         };
-        let json: UsageJson = serde_json::from_str(&text)
-            .map_err(|error| Error::refused(format!("sessions.usage of `{id}`: {error}")))?;
+        let json: UsageJson = serde_json::from_str(&text).map_err(|error| {
+            Error::refused(format!("sessions.usage of `{id}`: {error}")).caused_by(error)
+        })?;
         let file = |file: FileJson| TranscriptPosition {
             path: file.path,
             offset: file.offset,
@@ -158,8 +159,8 @@ impl Usages<'_> {
             tokens: usage.tokens.into(),
             files: usage.files.iter().map(file).collect(),
         };
-        let text =
-            serde_json::to_string(&json).map_err(|error| Error::refused(error.to_string()))?;
+        let text = serde_json::to_string(&json)
+            .map_err(|error| Error::refused(error.to_string()).caused_by(error))?;
         let statement = Statement::new(Query::SessionUsageWrite, params![id, text]);
         self.0.queue(statement);
         Ok(())

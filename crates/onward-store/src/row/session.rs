@@ -99,7 +99,8 @@ pub(crate) fn of_captured(captured: &Captured) -> Result<String, Error> {
         turn: captured.turn,
         tasks: captured.tasks.iter().map(task).collect(),
     };
-    serde_json::to_string(&stored).map_err(|error| Error::refused(error.to_string()))
+    serde_json::to_string(&stored)
+        .map_err(|error| Error::refused(error.to_string()).caused_by(error))
 }
 
 /// Reads the captured list of a session. A list that cannot be read counts as empty: the agent

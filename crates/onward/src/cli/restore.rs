@@ -98,7 +98,7 @@ fn rejected(message: String, hint: &str) -> Failure {
 }
 
 fn restore_failure(error: Error) -> Failure {
-    if let Error::Store(store::Error::Address { address, why }) = &error {
+    if let Error::Store(store::Error::Address { address, why, .. }) = &error {
         return rejected(
             format!("cannot restore `{address}`: {why}"),
             "choose another backup; the database was not changed",

@@ -73,9 +73,9 @@ impl Address {
         let shown = displayed(url);
         let (url, wish) = tls::wish(url);
         let (url, attrs) = hosts::session_attrs(&url);
-        let mut config: Config = url
-            .parse()
-            .map_err(|why: tokio_postgres::Error| error::address(&shown, error::in_full(&why)))?;
+        let mut config: Config = url.parse().map_err(|why: tokio_postgres::Error| {
+            error::address(&shown, error::in_full(&why)).caused_by(why)
+        })?;
         if config.get_application_name().is_none() {
             config.application_name(format!("{APPLICATION}{}", env!("CARGO_PKG_VERSION")));
         }
@@ -170,7 +170,13 @@ impl Address {
         host: Config,
         notifications: Option<mpsc::UnboundedSender<Notification>>,
     ) -> Result<(Client, JoinHandle<()>, Option<String>), Error> {
-        let failed = |why| error::of_connection(&why, &self.shown);
+        let failed = |why| {
+            if self.tls.has_failed(&why) {
+                error::tls(why, &self.shown)
+            } else {
+                error::of_connection(why, &self.shown)
+            }
+        };
         if !self.rejects_options.load(Ordering::Relaxed) {
             let mark = random_id();
             let mut marked = host.clone();

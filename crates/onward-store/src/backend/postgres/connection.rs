@@ -386,7 +386,7 @@ impl Connection {
                     let why = error::pooler(&self.postgres.0.address.shown);
                     return Err(State::Lost(why));
                 }
-                Err(state_after(&broken, failed_at, frame, framed))
+                Err(state_after(broken, failed_at, frame, framed))
             }
         }
     }
@@ -510,25 +510,26 @@ fn control<'s>(client: &'s ClientWrapper, text: &'s str) -> Sent<'s, Vec<tokio_p
 /// State of a connection after a pipeline failed: at the beginning of the transaction, at a
 /// statement, or at its end.
 fn state_after(
-    broken: &Broken,
+    broken: Broken,
     failed_at: Option<Option<&Statement>>,
     frame: Frame,
     framed: bool,
 ) -> State {
     let Broken { why, all_sent, .. } = broken;
-    let ends = frame.commits() && *all_sent;
+    let ends = frame.commits() && all_sent;
+    let ends_connection = error::ends_connection(&why);
     let writes = frame != Frame::Autocommit;
     let error = match failed_at {
         // The commit was sent, and the connection failed before its response.
         _ if ends && writes && why.as_db_error().is_none() => {
-            error::outcome_unknown(&error::in_full(why))
+            error::outcome_unknown(&error::in_full(&why)).caused_by(why)
         }
         None => error::of_statement(why, "BEGIN"),
         Some(Some(statement)) => error::of_statement(why, statement.query.name()),
         Some(None) if writes => error::of_commit(why),
         Some(None) => error::of_statement(why, "COMMIT"),
     };
-    if error::ends_connection(why) {
+    if ends_connection {
         State::Lost(error)
     } else if ends || !(writes || framed) {
         // A commit after a failed statement is a rollback.

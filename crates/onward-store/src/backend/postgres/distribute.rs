@@ -186,5 +186,5 @@ async fn missing(client: &Client) -> Result<Vec<String>, Driver> {
 }
 
 fn failed(why: Driver) -> Error {
-    error::of_statement(&why, "distribution")
+    error::of_statement(why, "distribution")
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use tokio_postgres::Error as Driver;
-use tokio_postgres::error::{DbError, Severity};
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::error::{Corrupt, Error, OUTCOME_UNKNOWN};
 
@@ -15,26 +15,25 @@ const WRONG_COUNT: &str = "ONW01";
 /// SQLSTATE raised by `onward_outdated`, a function of the schema: a version check failed.
 const OUTDATED: &str = "ONW02";
 
-const TOO_MANY_CONNECTIONS: &str =
-    "raise `max_connections` on the server, or lower `ONWARD_DATABASE_CONNECTIONS` here";
 const AGAIN: &str = "retry the call; no acknowledged change is lost";
 const UP: &str =
     "check that the PostgreSQL server is running, and that its host and port are correct";
 
 /// Error of a statement.
-pub(super) fn of_statement(why: &Driver, what: &str) -> Error {
-    match why.as_db_error() {
+pub(super) fn of_statement(why: Driver, what: &str) -> Error {
+    let error = match why.as_db_error() {
         Some(db_error) => reported(db_error, what),
-        None if is_broken(why) => Error::unavailable(
-            in_full(why),
+        None if is_broken(&why) => Error::unavailable(
+            in_full(&why),
             "check that the PostgreSQL server is running and reachable, then retry the call",
         ),
-        None => Error::refused(format!("`{what}`: {}", in_full(why))),
-    }
+        None => Error::refused(format!("`{what}`: {}", in_full(&why))),
+    };
+    error.caused_by(why)
 }
 
 /// Error of a commit that was sent. If its response was lost, the commit may have succeeded.
-pub(super) fn of_commit(why: &Driver) -> Error {
+pub(super) fn of_commit(why: Driver) -> Error {
     let lost = match why.as_db_error() {
         // A server that shuts down may have committed without sending the response.
         Some(db_error) => matches!(
@@ -44,7 +43,7 @@ pub(super) fn of_commit(why: &Driver) -> Error {
         None => true,
     };
     if lost {
-        outcome_unknown(&in_full(why))
+        outcome_unknown(&in_full(&why)).caused_by(why)
     } else {
         of_statement(why, "COMMIT")
     }
@@ -111,8 +110,8 @@ pub(super) fn not_accepted(address: &str, what: &str) -> Error {
 }
 
 /// The name of a host was not resolved.
-pub(super) fn unresolved(address: &str, why: &std::io::Error) -> Error {
-    Error::unavailable(format_args!("`{address}`: {why}"), UP)
+pub(super) fn unresolved(address: &str, why: std::io::Error) -> Error {
+    Error::unavailable(format_args!("`{address}`: {why}"), UP).caused_by(why)
 }
 
 /// Whether a pooler rejects startup options.
@@ -123,7 +122,7 @@ pub(super) fn rejects_options(why: &Driver) -> bool {
 
 /// Whether the server rejected a connection because it has too many.
 pub(super) fn is_full(why: &Error) -> bool {
-    matches!(why, Error::Unavailable { hint, .. } if *hint == TOO_MANY_CONNECTIONS)
+    why.cause().and_then(Driver::code) == Some(&SqlState::TOO_MANY_CONNECTIONS)
 }
 
 /// The server does not respond.
@@ -132,36 +131,38 @@ pub(super) fn unreachable(address: &str) -> Error {
 }
 
 /// A connection could not be established.
-pub(super) fn of_connection(why: &Driver, address: &str) -> Error {
+pub(super) fn of_connection(why: Driver, address: &str) -> Error {
     let hint = match why.as_db_error() {
         Some(db_error) => match db_error.code().code() {
             // Authentication failed, or no such database: the address is wrong, and a retry does
             // not help.
-            "28000" | "28P01" | "3D000" | "42704" => {
-                return Error::Address {
-                    address: address.to_owned(),
-                    why: db_error.message().to_owned(),
-                };
-            }
-            code => hint(code).unwrap_or(AGAIN),
+            "28000" | "28P01" | "3D000" | "42704" => None,
+            code => Some(hint(code).unwrap_or(AGAIN)),
         },
-        None if is_about_tls(why) => {
-            "add `sslmode=disable` for a server without TLS, or set the certificate of its authority \
-             with `sslrootcert=PATH`"
-        }
-        None if is_broken(why) => UP,
+        None if is_broken(&why) => Some(UP),
         // A required password is missing, or the authentication method is not supported.
-        None => return self::address(address, in_full(why)),
+        None => None,
     };
-    Error::unavailable(format_args!("`{address}`: {}", in_full(why)), hint)
+    let error = match hint {
+        Some(hint) => Error::unavailable(format_args!("`{address}`: {}", in_full(&why)), hint),
+        None => self::address(address, in_full(&why)),
+    };
+    error.caused_by(why)
+}
+
+/// A connection could not be encrypted.
+pub(super) fn tls(why: Driver, address: &str) -> Error {
+    Error::unavailable(
+        format_args!("`{address}`: {}", in_full(&why)),
+        "add `sslmode=disable` for a server without TLS, or set the certificate of its authority \
+         with `sslrootcert=PATH`",
+    )
+    .caused_by(why)
 }
 
 /// An address that cannot be used.
 pub(super) fn address(address: &str, why: impl Into<String>) -> Error {
-    Error::Address {
-        address: address.to_owned(),
-        why: why.into(),
-    }
+    Error::address(address, why)
 }
 
 /// The error message with all its sources.
@@ -186,7 +187,7 @@ fn reported(db_error: &DbError, what: &str) -> Error {
         // A serialization failure, a deadlock or a failed version check; or another transaction has
         // inserted a row with the same key.
         "40001" | "40P01" | "23505" | OUTDATED => return Error::LostRace,
-        WRONG_COUNT => return Error::refused(db_error.message()).caused_by(db_error.clone()),
+        WRONG_COUNT => return Error::refused(db_error.message()),
         "XX001" | "XX002" => {
             return Error::Corrupt(Corrupt {
                 table: "(server)",
@@ -198,14 +199,14 @@ fn reported(db_error: &DbError, what: &str) -> Error {
         _ => {}
     }
     if let Some(hint) = hint(code) {
-        return Error::unavailable(db_error.message(), hint).caused_by(db_error.clone());
+        return Error::unavailable(db_error.message(), hint);
     }
     let mut message = format!("`{what}`: {} ({code})", db_error.message());
     if let Some(more) = db_error.hint() {
         // Writing to a string cannot fail.
         let _ = write!(message, "; {more}");
     }
-    Error::refused(message).caused_by(db_error.clone())
+    Error::refused(message)
 }
 
 /// Hint for a transient error; `None` for a permanent one.
@@ -213,7 +214,9 @@ fn hint(code: &str) -> Option<&'static str> {
     let hint = match code {
         "53100" => "free disk space on the server; no acknowledged change is lost",
         "53200" => "the server is out of memory; retry the call later",
-        "53300" => TOO_MANY_CONNECTIONS,
+        "53300" => {
+            "raise `max_connections` on the server, or lower `ONWARD_DATABASE_CONNECTIONS` here"
+        }
         "55P03" | "57014" => {
             "the server took too long, or another transaction holds the row; retry the call"
         }
@@ -236,10 +239,6 @@ fn is_broken(why: &Driver) -> bool {
         .source()
         .is_some_and(|source| source.is::<std::io::Error>());
     why.is_closed() || by_io
-}
-
-fn is_about_tls(why: &Driver) -> bool {
-    why.to_string().contains("TLS")
 }
 
 /// Whether the connection can no longer be used.

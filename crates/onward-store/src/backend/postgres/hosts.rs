@@ -185,7 +185,7 @@ impl Attempts<'_> {
                     let limit = self.hosts.limit.unwrap_or(default);
                     self.addresses = addresses.into_iter().map(|one| (one, limit)).collect();
                 }
-                Ok(Err(why)) => self.failed(error::unresolved(self.shown, &why)),
+                Ok(Err(why)) => self.failed(error::unresolved(self.shown, why)),
                 Err(_) => self.failed(error::unreachable(self.shown)),
             }
         }

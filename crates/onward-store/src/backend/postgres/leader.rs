@@ -72,7 +72,7 @@ impl Lease {
         let Some(row) = rows.first() else {
             return Ok(None);
         };
-        let left: i64 = row.try_get(0).map_err(|why| failed(&why))?;
+        let left: i64 = row.try_get(0).map_err(failed)?;
         Ok(Some(Duration::from_millis(left.unsigned_abs())))
     }
 
@@ -89,7 +89,7 @@ impl Lease {
             client.query(&prepared, params).await
         };
         match timeout(RENEWAL, ran).await {
-            Ok(ran) => ran.map_err(|why| failed(&why)),
+            Ok(ran) => ran.map_err(failed),
             Err(_) => {
                 checkout.close();
                 Err(error::timed_out(RENEWAL))
@@ -115,7 +115,7 @@ impl Lease {
     }
 }
 
-fn failed(why: &tokio_postgres::Error) -> Error {
+fn failed(why: tokio_postgres::Error) -> Error {
     error::of_statement(why, "lease")
 }
 

@@ -113,7 +113,7 @@ async fn listen(client: &Client) -> Result<(), Error> {
             "SET synchronous_commit = off; SET idle_session_timeout = 0; LISTEN onward_changes",
         )
         .await
-        .map_err(|why| error::of_statement(&why, "LISTEN"))
+        .map_err(|why| error::of_statement(why, "LISTEN"))
 }
 
 /// The task that sends and receives notifications.

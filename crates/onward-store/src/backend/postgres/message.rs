@@ -65,7 +65,7 @@ impl<'b> Messages<'b> {
                     .iter()
                     .find(|(_, text)| place(text) == Some(broken.place));
                 let name = failed.map_or("", |(run, _)| run[0].query.name());
-                return Err(error::of_statement(&broken.why, name));
+                return Err(error::of_statement(broken.why, name));
             }
         };
         let places: Vec<Option<usize>> = runs.iter().map(|(_, text)| place(text)).collect();
@@ -118,7 +118,7 @@ impl<'b> Messages<'b> {
                 run.filter(|one| one.may_lose_race() && one.params.get(1) != Some(&Value::Null));
             has_lost |= rows.len() < expected.count();
             for row in rows {
-                let failed = |why| error::of_statement(&why, message.run[0].query.name());
+                let failed = |why| error::of_statement(why, message.run[0].query.name());
                 if let Value::Id(key) = row.try_get(0).map_err(failed)? {
                     keys.push(key);
                 }
@@ -153,7 +153,7 @@ impl<'b> Messages<'b> {
                 values.map(|values| Row::new(Arc::clone(columns), values))
             };
             let rows: Result<Vec<Row>, _> = rows.into_iter().map(decode).collect();
-            let failed = |why| error::of_statement(&why, message.run[0].query.name());
+            let failed = |why| error::of_statement(why, message.run[0].query.name());
             all.push(rows.map_err(failed)?);
         }
         Ok(all)

@@ -1,7 +1,9 @@
 //! Schema migrations of a database: embedded, forward-only, all pending ones in one transaction.
 //!
 //! Several servers may start concurrently: an advisory lock serializes them, and the version is
-//! read again under it, so each migration runs once. `onward_schema` has one row per applied
+//! read again under it, so each migration runs once. A server on which two sessions can hold the
+//! same lock is rejected here. Every database is created by a migration, so later uses of advisory
+//! locks need no check, and a process that migrates nothing needs no second connection. `onward_schema` has one row per applied
 //! migration; a database without that table has version 0. A server that is too old, or a login
 //! that may not assume the role of transactions, is rejected here and not at the first call.
 
@@ -26,6 +28,10 @@ const OLDEST: i32 = 14;
 const LOCK: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('onward schema ' || current_schema(), 0))";
 
+/// Takes the same lock if it is free.
+const TRY_LOCK: &str =
+    "SELECT pg_try_advisory_xact_lock(hashtextextended('onward schema ' || current_schema(), 0))";
+
 /// Version of the server, and the search path. Its schemas are those of the login: `"$user"` in it
 /// would be another schema for the role of a transaction.
 const SERVER: &str = "SELECT current_setting('server_version_num')::int / 10000, \
@@ -42,7 +48,7 @@ pub(super) async fn check_server(client: &Client, address: &str) -> Result<Strin
     let row = client.query_one(SERVER, &[]).await;
     let cells = row.and_then(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)));
     let (major, version, schemas): (i32, String, Option<String>) =
-        cells.map_err(|why| error::of_statement(&why, "server version"))?;
+        cells.map_err(|why| error::of_statement(why, "server version"))?;
     if let Some(why) = too_old(major, &version) {
         return Err(error::address(address, why));
     }
@@ -68,12 +74,12 @@ pub(super) async fn is_unfinished(client: &Client) -> Result<bool, Error> {
     let there = client.query_one(&progress, &[]).await;
     there
         .and_then(|row| row.try_get(0))
-        .map_err(|why| error::of_statement(&why, "schema version"))
+        .map_err(|why| error::of_statement(why, "schema version"))
 }
 
 /// Version of the database.
 pub(super) async fn recorded_version(client: &Client) -> Result<i64, Error> {
-    let failed = |why| error::of_statement(&why, "schema version");
+    let failed = |why| error::of_statement(why, "schema version");
     let there = client
         .query_one("SELECT to_regclass('onward_schema') IS NOT NULL", &[])
         .await
@@ -116,12 +122,17 @@ pub(super) async fn migrate_with(
             return Err(Error::Older { found, known });
         }
         // After an error the caller drops the connection, and with it the open transaction.
-        steps(all, client, &address.shown, schemas).await?;
+        steps(all, client, address, schemas).await?;
     }
     check_role(client, &address.shown).await
 }
 
-async fn steps(all: &[&str], client: &Client, address: &str, schemas: &str) -> Result<(), Error> {
+async fn steps(
+    all: &[&str],
+    client: &Client,
+    address: &Address,
+    schemas: &str,
+) -> Result<(), Error> {
     let failed = |why: tokio_postgres::Error| match why.as_db_error() {
         // A missing privilege; the message names it, and the hint states the fix.
         Some(db_error) if db_error.code().code() == "42501" => {
@@ -129,9 +140,9 @@ async fn steps(all: &[&str], client: &Client, address: &str, schemas: &str) -> R
                 .hint()
                 .map(|hint| format!("; {hint}"))
                 .unwrap_or_default();
-            error::address(address, format!("{}{hint}", db_error.message()))
+            error::address(&address.shown, format!("{}{hint}", db_error.message())).caused_by(why)
         }
-        Some(_) | None => error::of_statement(&why, "migration"),
+        Some(_) | None => error::of_statement(why, "migration"),
     };
     // The functions of the schema keep this search path. Temporary objects come last, so that they
     // cannot replace the tables that a function uses.
@@ -140,6 +151,7 @@ async fn steps(all: &[&str], client: &Client, address: &str, schemas: &str) -> R
     );
     client.batch_execute(&begin).await.map_err(failed)?;
     client.batch_execute(LOCK).await.map_err(failed)?;
+    check_locks(address).await?;
     client
         .batch_execute("CREATE TABLE IF NOT EXISTS onward_schema (version bigint PRIMARY KEY)")
         .await
@@ -162,12 +174,28 @@ async fn steps(all: &[&str], client: &Client, address: &str, schemas: &str) -> R
     client.batch_execute("COMMIT").await.map_err(failed)
 }
 
+/// Rejects a server on which another session can take the lock that the migration holds, such as
+/// CockroachDB, where advisory locks have no effect.
+async fn check_locks(address: &Address) -> Result<(), Error> {
+    let second = address.open_long_lived().await?;
+    let taken = second.client.query_one(TRY_LOCK, &[]).await;
+    let taken = taken.and_then(|row| row.try_get(0));
+    if taken.map_err(|why| error::of_statement(why, "advisory lock"))? {
+        return Err(error::address(
+            &address.shown,
+            "two sessions can hold the same advisory lock on this server. Use PostgreSQL, or Citus \
+             on PostgreSQL",
+        ));
+    }
+    Ok(())
+}
+
 /// A dump that was restored into another cluster contains the tables, but not the role.
 async fn check_role(client: &Client, address: &str) -> Result<(), Error> {
     let row = client
         .query_opt(ROLE, &[])
         .await
-        .map_err(|why| error::of_statement(&why, "role"))?;
+        .map_err(|why| error::of_statement(why, "role"))?;
     let why = match row {
         None => {
             "the cluster has no role `onward_tenant`; run `CREATE ROLE onward_tenant NOLOGIN`, grant it \
@@ -177,7 +205,7 @@ async fn check_role(client: &Client, address: &str) -> Result<(), Error> {
             let cells = row
                 .try_get(0)
                 .and_then(|bypasses| Ok((bypasses, row.try_get(1)?)));
-            match cells.map_err(|why| error::of_statement(&why, "role"))? {
+            match cells.map_err(|why| error::of_statement(why, "role"))? {
                 (true, _) => {
                     "the role `onward_tenant` bypasses row security; run `ALTER ROLE onward_tenant \
                      NOSUPERUSER NOBYPASSRLS`"

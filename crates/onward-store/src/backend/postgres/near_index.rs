@@ -58,7 +58,7 @@ const BUILD_SETTINGS: &str = "SELECT set_config('max_parallel_maintenance_worker
 pub(super) async fn inspect(address: &Address) -> Result<Pgvector, Error> {
     let standing = address.open_long_lived().await?;
     let state = read_state(&standing.client).await;
-    state.map_err(|why| error::of_statement(&why, "pgvector"))
+    state.map_err(|why| error::of_statement(why, "pgvector"))
 }
 
 async fn read_state(client: &Client) -> Result<Pgvector, Driver> {
@@ -91,7 +91,7 @@ fn is_supported(version: &str) -> bool {
 pub(super) async fn maintain(address: &Address, many: &[Many]) -> Result<Indexed, Error> {
     let standing = address.open_long_lived().await?;
     let updated = update_indexes(&standing.client, many).await;
-    updated.map_err(|why| error::of_statement(&why, "index of signs"))
+    updated.map_err(|why| error::of_statement(why, "index of signs"))
 }
 
 async fn update_indexes(client: &Client, many: &[Many]) -> Result<Indexed, Driver> {

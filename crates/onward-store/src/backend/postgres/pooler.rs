@@ -37,7 +37,7 @@ pub(super) async fn open(address: &Address) -> Result<LongLivedConnection, Error
         return Ok(first);
     };
     let second = address.open_long_lived().await?;
-    let failed = |why: &Driver| match why.as_db_error() {
+    let failed = |why: Driver| match why.as_db_error() {
         // The pooler rejects transactions.
         Some(db_error) if db_error.code().code() == "08P01" => error::pooler(&address.shown),
         Some(_) | None => error::of_statement(why, "pooler"),
@@ -56,7 +56,7 @@ pub(super) async fn open(address: &Address) -> Result<LongLivedConnection, Error
     match timeout(SECOND, probed).await {
         Ok(Ok(true)) => Ok(first),
         Ok(Ok(false)) => Err(error::pooler(&address.shown)),
-        Ok(Err(why)) => Err(failed(&why)),
+        Ok(Err(why)) => Err(failed(why)),
         Err(_) => Err(error::pool_too_small(&address.shown)),
     }
 }

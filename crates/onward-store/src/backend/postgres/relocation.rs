@@ -210,7 +210,7 @@ fn references(params: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
 }
 
 fn failed(why: Driver) -> Error {
-    error::of_statement(&why, "move")
+    error::of_statement(why, "move")
 }
 
 impl Endpoint for PostgresEnd {

@@ -136,7 +136,7 @@ impl Postgres {
         const CONNECTED: &str = "SELECT DISTINCT substr(application_name, length($1) + 1) \
             FROM pg_stat_activity \
             WHERE datname = current_database() AND starts_with(application_name, $1) ORDER BY 1";
-        let failed = |why: tokio_postgres::Error| error::of_statement(&why, "versions");
+        let failed = |why: tokio_postgres::Error| error::of_statement(why, "versions");
         let connection = self.0.address.open_long_lived().await?;
         let rows = connection
             .client

@@ -96,7 +96,7 @@ impl Session {
         shown: &str,
     ) -> Result<Option<i32>, Error> {
         let messages = client.simple_query(&self.sql()).await;
-        let messages = messages.map_err(|why| error::of_connection(&why, shown))?;
+        let messages = messages.map_err(|why| error::of_connection(why, shown))?;
         let row = messages.iter().rev().find_map(|message| {
             if let SimpleQueryMessage::Row(row) = message {
                 Some(row)

@@ -5,11 +5,16 @@
 //! to `verify-full` of `libpq`. A server that cannot be verified can be used only without TLS,
 //! which makes the missing protection explicit.
 
+use std::error::Error as _;
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error;
@@ -19,7 +24,57 @@ use crate::error::Error;
 #[derive(Clone)]
 pub(super) enum Tls {
     None,
-    Rustls(MakeRustlsConnect),
+    Rustls(Connector),
+}
+
+impl Tls {
+    /// Whether a connection failed because of TLS: the server does not support it, or the handshake
+    /// failed.
+    pub(super) fn has_failed(&self, why: &tokio_postgres::Error) -> bool {
+        let Tls::Rustls(connector) = self else {
+            return false;
+        };
+        if why.as_db_error().is_some() || why.is_closed() {
+            return false;
+        }
+        let by_io = why.source().and_then(|cause| cause.downcast_ref());
+        match by_io.map(io::Error::get_ref) {
+            Some(cause) => cause.is_some_and(|cause| cause.is::<rustls::Error>()),
+            None => !connector.accepted.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// TLS connector that records whether a server has accepted TLS: the driver's error for a server
+/// without it has no type of its own.
+#[derive(Clone)]
+pub(super) struct Connector<C = MakeRustlsConnect> {
+    rustls: C,
+    accepted: Arc<AtomicBool>,
+}
+
+impl MakeTlsConnect<Socket> for Connector {
+    type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+    type TlsConnect = Connector<<MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect>;
+    type Error = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Error;
+
+    fn make_tls_connect(&mut self, domain: &str) -> Result<Self::TlsConnect, Self::Error> {
+        Ok(Connector {
+            rustls: MakeTlsConnect::<Socket>::make_tls_connect(&mut self.rustls, domain)?,
+            accepted: Arc::clone(&self.accepted),
+        })
+    }
+}
+
+impl<C: TlsConnect<Socket>> TlsConnect<Socket> for Connector<C> {
+    type Stream = C::Stream;
+    type Error = C::Error;
+    type Future = C::Future;
+
+    fn connect(self, stream: Socket) -> C::Future {
+        self.accepted.store(true, Ordering::Relaxed);
+        self.rustls.connect(stream)
+    }
 }
 
 /// TLS options of an address that the driver does not support.
@@ -100,7 +155,10 @@ pub(super) fn trusting(wish: &Wish, shown: &str) -> Result<Tls, Error> {
         .map_err(|why| failed(why.to_string()))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Ok(Tls::Rustls(MakeRustlsConnect::new(config)))
+    Ok(Tls::Rustls(Connector {
+        rustls: MakeRustlsConnect::new(config),
+        accepted: Arc::default(),
+    }))
 }
 
 #[cfg(test)]

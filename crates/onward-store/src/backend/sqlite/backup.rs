@@ -12,10 +12,7 @@ use crate::error::Error;
 /// Copies the file to `to`, which must not exist.
 pub(crate) fn back_up(from: &Path, to: &Path) -> Result<(), Error> {
     if to.exists() {
-        return Err(Error::Address {
-            address: to.display().to_string(),
-            why: "the file already exists".to_owned(),
-        });
+        return Err(Error::address(to.display(), "the file already exists"));
     }
     let source = File::open_to_read(from)?;
     let to = &resolve(to, true)?;
@@ -42,6 +39,6 @@ fn run(source: &File, to: &Path) -> Result<(), Error> {
     target
         .execute_batch("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL;")
         .map_err(failed)?;
-    let file = std::fs::File::open(to).map_err(|why| error::unreachable(why, to))?;
-    file.sync_all().map_err(|why| error::unreachable(why, to))
+    let file = std::fs::File::open(to).map_err(|why| error::inaccessible(why, to))?;
+    file.sync_all().map_err(|why| error::inaccessible(why, to))
 }

@@ -39,17 +39,14 @@ pub(super) fn is_sync_failure(why: &Sqlite) -> bool {
 
 /// Error while opening the file.
 pub(super) fn opening(why: Sqlite, path: &Path) -> Error {
-    let address = path.display().to_string();
     let message = why.to_string();
-    match why.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => Error::Address {
-            address,
-            why: "not an SQLite database".to_owned(),
-        },
+    let error = match why.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => Error::address(path.display(), "not an SQLite database"),
         code => code
             .and_then(|code| known(code, &message))
             .unwrap_or_else(|| unreachable(message, path)),
-    }
+    };
+    error.caused_by(why)
 }
 
 /// The file or its directory is missing or not accessible.
@@ -58,6 +55,11 @@ pub(super) fn unreachable(why: impl fmt::Display, path: &Path) -> Error {
         format_args!("`{}`: {why}", path.display()),
         "check that the directory exists and is writable, or select another file with `--database`",
     )
+}
+
+/// The operating system cannot access the file or its directory.
+pub(super) fn inaccessible(why: std::io::Error, path: &Path) -> Error {
+    unreachable(&why, path).caused_by(why)
 }
 
 /// Another program has locked the file, or the write queue does not advance.
@@ -99,4 +101,19 @@ fn known(code: ErrorCode, message: &str) -> Option<Error> {
         _ => return None,
     };
     Some(Error::unavailable(message, hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_keep_their_cause() {
+        for code in [ffi::SQLITE_NOTADB, ffi::SQLITE_CANTOPEN, ffi::SQLITE_MISUSE] {
+            let failure = || Sqlite::SqliteFailure(ffi::Error::new(code), None);
+            for error in [opening(failure(), Path::new("f")), running(failure(), "q")] {
+                assert_eq!(error.cause::<Sqlite>(), Some(&failure()), "{error}");
+            }
+        }
+    }
 }

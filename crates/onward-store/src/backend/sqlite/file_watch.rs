@@ -35,7 +35,7 @@ struct Handle {
 
 impl Handle {
     fn open(path: &Path) -> Result<Self, Error> {
-        let failed = |why| error::unreachable(why, path);
+        let failed = |why| error::inaccessible(why, path);
         if !fs::metadata(path).map_err(failed)?.is_file() {
             return Err(error::unreachable("not a regular file", path));
         }

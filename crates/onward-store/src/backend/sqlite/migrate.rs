@@ -39,10 +39,7 @@ pub(super) fn check_application(
     if application == APPLICATION_ID || (is_empty && !created) {
         return Ok(());
     }
-    Err(Error::Address {
-        address: path.display().to_string(),
-        why: "not an Onward database".to_owned(),
-    })
+    Err(Error::address(path.display(), "not an Onward database"))
 }
 
 /// Version of the file. Fails if a move into it has not ended.

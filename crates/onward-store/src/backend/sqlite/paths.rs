@@ -66,7 +66,7 @@ pub(super) fn create(path: &Path) -> Result<(), Error> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
         Err(why) if why.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(error::unreachable(why, path))
+            Err(error::inaccessible(why, path))
         }
         Ok(_) | Err(_) => Ok(()),
     }
@@ -85,7 +85,7 @@ pub(super) fn resolve(given: &Path, create: bool) -> Result<PathBuf, Error> {
 }
 
 fn follow_links(given: &Path, create: bool) -> Result<PathBuf, Error> {
-    let failed = |why| error::unreachable(why, given);
+    let failed = |why| error::inaccessible(why, given);
     let mut path = given.to_owned();
     // As many links as Linux follows.
     for _ in 0..40 {

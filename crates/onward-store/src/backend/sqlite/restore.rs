@@ -61,7 +61,7 @@ fn verified_copy(from: &Path, copy: &Path) -> Result<(), Error> {
 
 /// Replaces the database with the copy, while no other process writes.
 fn put_in_place(path: &Path, copy: &Path, stamp: &str) -> Result<Option<PathBuf>, Error> {
-    let failed = |why| error::unreachable(why, path);
+    let failed = |why| error::inaccessible(why, path);
     let queue = take_queue(path)?;
     let previous = match path.exists() {
         true => Some(keep_previous(path, stamp)?),
@@ -84,7 +84,7 @@ fn before(stamp: &str) -> String {
 /// Waits for the write queue, so that other processes do not write. The lock is released when the
 /// file is closed.
 pub(super) fn take_queue(path: &Path) -> Result<fs::File, Error> {
-    let failed = |why| error::unreachable(why, path);
+    let failed = |why| error::inaccessible(why, path);
     let queue = lock_file::open(&companion(path, write_queue::SUFFIX)).map_err(failed)?;
     let since = Instant::now();
     loop {
@@ -101,7 +101,7 @@ pub(super) fn take_queue(path: &Path) -> Result<fs::File, Error> {
 
 /// Gives the previous database a second name, which keeps its content, and moves its log there.
 fn keep_previous(path: &Path, stamp: &str) -> Result<PathBuf, Error> {
-    let failed = |why| error::unreachable(why, path);
+    let failed = |why| error::inaccessible(why, path);
     empty_log(path)?;
     let kept = companion(path, &before(stamp));
     // Not every file system has hard links.
@@ -119,7 +119,7 @@ fn move_companions(path: &Path, kept: &Path) -> Result<(), Error> {
     for suffix in ["-wal", "-shm"] {
         match fs::rename(companion(path, suffix), companion(kept, suffix)) {
             Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error::unreachable(why, path));
+                return Err(error::inaccessible(why, path));
             }
             Ok(()) | Err(_) => {}
         }
@@ -154,12 +154,9 @@ fn sync_directory(path: &Path) -> Result<(), Error> {
         Some(_) | None => Path::new("."),
     };
     let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|why| error::unreachable(why, folder))
+    synced.map_err(|why| error::inaccessible(why, folder))
 }
 
 fn invalid(from: &Path, why: &str) -> Error {
-    Error::Address {
-        address: from.display().to_string(),
-        why: why.to_owned(),
-    }
+    Error::address(from.display(), why)
 }

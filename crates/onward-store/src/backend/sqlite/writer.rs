@@ -93,7 +93,7 @@ enum Commits {
 /// Opens a file for writing, and checks or migrates its schema.
 fn open(path: PathBuf, exists: bool, migrates: bool) -> Result<(File, OpenFile), Error> {
     let queue = lock_file::check(&companion(&path, write_queue::SUFFIX));
-    queue.map_err(|why| error::unreachable(why, &path))?;
+    queue.map_err(|why| error::inaccessible(why, &path))?;
     let mut open = OpenFile::open(path)?;
     let file = File::open(&open.path)?;
     migrate::check_application(&file, &open.path, exists)?;

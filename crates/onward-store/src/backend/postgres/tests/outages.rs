@@ -210,6 +210,7 @@ async fn names_a_missing_server_without_its_password() {
             "{why}"
         );
         assert!(!format!("{why:?}").contains("secret"));
+        assert!(why.cause::<tokio_postgres::Error>().is_some());
     }
     let missing = Cluster::shared().url("onward_is_not_there");
     assert!(matches!(
@@ -218,5 +219,23 @@ async fn names_a_missing_server_without_its_password() {
     ));
     let unencrypted = format!("{}?sslmode=require", Cluster::shared().database());
     let why = Postgres::schema(&unencrypted).await.unwrap_err();
+    assert!(matches!(&why, Error::Unavailable { .. }), "{why}");
     assert!(why.hint().contains("sslmode=disable"), "{why}");
+}
+
+#[tokio::test]
+async fn a_failed_handshake_names_the_options_for_tls() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // It accepts TLS, and then sends something else.
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            stream.read_exact(&mut [0; 8]).await.unwrap();
+            stream.write_all(&[b'S'; 64]).await.unwrap();
+        }
+    });
+    let url = format!("postgres://me@127.0.0.1:{port}/onward?sslmode=require");
+    let why = Postgres::schema(&url).await.unwrap_err();
+    assert!(matches!(&why, Error::Unavailable { .. }), "{why}");
+    assert!(why.hint().contains("sslrootcert"), "{why}");
 }

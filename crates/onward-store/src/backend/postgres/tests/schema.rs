@@ -285,3 +285,21 @@ async fn temporary_objects_cannot_replace_the_tables_of_a_function() {
         AND NOT coalesce(array_to_string(proconfig, ' ') ~ 'search_path=public, pg_temp', false)";
     assert_eq!(psql(&url, unsafe_functions).unwrap(), "");
 }
+
+#[tokio::test]
+async fn rejects_a_server_whose_advisory_locks_have_no_effect() {
+    let url = Cluster::shared().database();
+    // As on CockroachDB: every session gets every lock.
+    let without_locks = "CREATE SCHEMA no_locks; \
+        CREATE FUNCTION no_locks.pg_advisory_xact_lock(bigint) RETURNS void \
+            LANGUAGE sql AS 'SELECT'; \
+        CREATE FUNCTION no_locks.pg_try_advisory_xact_lock(bigint) RETURNS boolean \
+            LANGUAGE sql AS 'SELECT true'";
+    psql(&url, without_locks).unwrap();
+    let path = "options=-c%20search_path%3Dno_locks,public,pg_catalog";
+    let (watchers, _) = broadcast::channel(1);
+    let migrated = Postgres::connect(&format!("{url}?{path}"), None, true, true, watchers).await;
+    assert!(matches!(migrated.err(), Some(Error::Address { .. })));
+    let tables = "SELECT to_regclass('no_locks.onward_schema') IS NULL";
+    assert_eq!(psql(&url, tables).unwrap().trim(), "t");
+}
