@@ -523,8 +523,13 @@ impl Store {
         }
     }
 
-    /// Path of the SQLite file without symbolic links; `None` on PostgreSQL.
-    pub fn file(&self) -> Option<&Path> {
+    /// Whether a server stores the database. It has a clock of its own, and builds vector indexes.
+    pub fn is_on_server(&self) -> bool {
+        self.file().is_none()
+    }
+
+    /// Path of the file without symbolic links; `None` if a server stores the database.
+    fn file(&self) -> Option<&Path> {
         match &self.backend {
             Backend::Sqlite { path, .. } => Some(path.as_path()),
             Backend::Postgres { .. } => None,

@@ -136,7 +136,7 @@ impl Clock {
 
     /// Reads the database's clock again: clocks may be adjusted while a server runs.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), onward_store::Error> {
-        if !self.environment.is_wall_clock() || store.file().is_some() {
+        if !self.environment.is_wall_clock() || !store.is_on_server() {
             return Ok(());
         }
         let (_, requested_at) = self.read_machine();

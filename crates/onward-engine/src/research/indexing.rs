@@ -17,14 +17,14 @@ use crate::error::Error;
 const CHECK_INTERVAL: Duration = Duration::from_secs(600);
 
 impl Engine {
-    /// Maintains the indexes until stopped. Returns immediately on SQLite or without an embedding
+    /// Maintains the indexes until stopped. Returns immediately without a server or an embedding
     /// model.
     pub async fn run_indexer(
         &self,
         mut stop: watch::Receiver<bool>,
         mut on_round: impl FnMut(&Result<Indexed, Error>) + Send,
     ) {
-        if self.embeddings.is_none() || self.store.file().is_some() {
+        if self.embeddings.is_none() || !self.store.is_on_server() {
             return;
         }
         while !*stop.borrow() {

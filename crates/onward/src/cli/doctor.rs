@@ -186,7 +186,7 @@ async fn check_database(cx: &Context, checks: &mut Vec<Check>) -> Exit {
         checks.push(clock::check(&engine, newest));
         checks.extend(readiness::check(address, &engine).await?);
         checks.push(versions::check(&engine).await?);
-        checks.extend(nodes::check(&engine).await?);
+        checks.extend(nodes::check(address, &engine).await?);
         checks.extend(vector_search::check(&engine).await?);
         check_notifications(cx, &engine, checks).await
     };

@@ -5,6 +5,7 @@
 //! module, because a file is part of the modules that enclose it. For dependencies between crates,
 //! see `dependencies.rs`.
 
+mod layers;
 mod modules;
 mod references;
 

@@ -21,7 +21,8 @@ pub(super) struct MessageText {
     pub(super) sql: String,
     /// Whether its rows are a result, and not only the check of the row count.
     pub(super) returns_rows: bool,
-    /// Whether its rows are the keys of the written rows, and a missing one is a lost race.
+    /// Whether its rows are those written, with their keys if it was merged, and a missing one is a
+    /// lost race.
     pub(super) returns_keys: bool,
     pub(super) columns: OnceLock<Columns>,
 }
@@ -79,7 +80,7 @@ impl MessageText {
             }
             [(query, Expect::Version | Expect::NewKey), ..] if returns_keys => {
                 let text = query.text(Dialect::Postgres);
-                (format!("{text} RETURNING plan_id"), false)
+                (format!("{text} RETURNING 1::bigint"), false)
             }
             [(query, Expect::Any), ..] => (query.text(Dialect::Postgres).to_owned(), true),
             [(query, expect), ..] => (checked(*query, *expect), false),
@@ -253,16 +254,19 @@ fn merged_by_key(mut groups: Vec<Rows>, skips_locked: bool) -> String {
         "= ANY (ARRAY(SELECT key FROM c0))",
     );
     let is_one = groups.first().is_some_and(|rows| rows.count == 1);
+    // The rows that depend on the first group refer to it by a column of the same name.
+    let column = groups.first().map_or("", Rows::key);
     for (place, rows) in groups.iter_mut().enumerate() {
         rows.is_checked = false;
         rows.depends_on = match place {
             0 if skips_locked => {
                 parts.push(format!("free AS ({})", rows.lock()));
-                Some(Dependency::Keys("= ANY (ARRAY(SELECT key FROM free))"))
+                let is_free = "= ANY (ARRAY(SELECT key FROM free))";
+                Some(Dependency::Keys(column, is_free))
             }
             0 => None,
             _ if is_one => Some(Dependency::Condition(of_one)),
-            _ => Some(Dependency::Keys(of_many)),
+            _ => Some(Dependency::Keys(column, of_many)),
         };
         let mut text = rows.text();
         if place == 0 {
@@ -305,8 +309,8 @@ struct Rows {
 enum Dependency {
     /// All of them depend on this condition.
     Condition(&'static str),
-    /// Each depends on the plan of its row, for which this holds.
-    Keys(&'static str),
+    /// Each depends on the row that this column refers to, for which the condition holds.
+    Keys(&'static str, &'static str),
 }
 
 impl Rows {
@@ -334,11 +338,15 @@ impl Rows {
         match self.depends_on {
             None => String::new(),
             Some(Dependency::Condition(condition)) => format!(" AND {condition}"),
-            Some(Dependency::Keys(keys)) => {
+            Some(Dependency::Keys(column, condition)) => {
                 let mut columns = self.change.columns.iter();
-                let of_plan = columns.any(|(column, _)| *column == "plan_id");
-                let owner = if of_plan { "new" } else { self.change.table };
-                format!(" AND {owner}.plan_id {keys}")
+                let is_parameter = columns.any(|(name, _)| *name == column);
+                let row = if is_parameter {
+                    "new"
+                } else {
+                    self.change.table
+                };
+                format!(" AND {row}.{column} {condition}")
             }
         }
     }

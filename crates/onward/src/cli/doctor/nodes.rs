@@ -1,6 +1,6 @@
 //! Reports whether the database is distributed over several nodes, and the number of tenants on each.
 
-use onward_engine::{Distribution, Engine, Error};
+use onward_engine::{Address, Distribution, Engine, Error};
 
 use super::Check;
 use crate::output::format;
@@ -8,8 +8,8 @@ use crate::output::format;
 const NODES: &str = "nodes";
 
 /// The check; `None` if the database is not on a server.
-pub(super) async fn check(engine: &Engine) -> Result<Option<Check>, Error> {
-    if engine.pgvector().await?.is_none() {
+pub(super) async fn check(address: &Address, engine: &Engine) -> Result<Option<Check>, Error> {
+    if !matches!(address, Address::Server(_)) {
         return Ok(None);
     }
     Ok(Some(match engine.distribution().await? {

@@ -1,0 +1,102 @@
+//! Layers of the store: a backend runs statements without naming one, and only the modules that
+//! select a backend name it. The other crates cannot name a backend, because it is private, or a
+//! driver (`dependencies.rs`).
+
+use std::collections::BTreeMap;
+
+use super::modules::Modules;
+use super::{imports, references};
+use crate::tree::{File, files};
+
+const STORE: &str = "crates/onward-store/src/";
+
+/// Modules about plans and records, which a backend must not use.
+const ABOVE: [&str; 7] = [
+    "codec", "plan", "record", "relocate", "row", "store", "work",
+];
+
+/// The files that select a backend, and those that access one in a way that no other has: `work`
+/// runs closures as jobs of a writer, and a move opens both databases.
+const SELECT: [&str; 4] = ["relocate.rs", "store.rs", "store/versions.rs", "work.rs"];
+
+const DRIVERS: [&str; 3] = ["deadpool_postgres", "rusqlite", "tokio_postgres"];
+
+/// It reads the database of another program.
+const USES_DRIVER: [&str; 1] = ["opencode.rs"];
+
+/// The module of a file in the store.
+fn top(file: &str) -> &str {
+    file.split(['/', '.']).next().unwrap_or_default()
+}
+
+fn is_backend(file: &str) -> bool {
+    top(file) == "backend"
+}
+
+fn violations(files: &[File]) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (from, imported) in imports(files) {
+        let from = from.trim_start_matches(STORE);
+        for (to, names) in imported {
+            let to = to.trim_start_matches(STORE);
+            let is_wrong = if is_backend(from) {
+                ABOVE.contains(&top(to))
+            } else {
+                to.starts_with("backend/") && !SELECT.contains(&from)
+            };
+            violations.extend(is_wrong.then(|| format!("{from} -> {to}: {names:?}")));
+        }
+    }
+    let by_path: BTreeMap<_, _> = (files.iter())
+        .map(|file| (file.path.as_str(), file))
+        .collect();
+    let (modules, items) = Modules::read(&format!("{STORE}lib.rs"), &by_path);
+    for (module, item) in &items {
+        let file = modules.file(*module).trim_start_matches(STORE);
+        let is_wrong = |path: &Vec<String>| {
+            if is_backend(file) {
+                let is_variant = |name: &str| name.starts_with(char::is_uppercase);
+                path.windows(2)
+                    .any(|pair| pair[0] == "Query" && is_variant(&pair[1]))
+            } else {
+                DRIVERS.contains(&path[0].as_str()) && !USES_DRIVER.contains(&file)
+            }
+        };
+        let paths = references::paths(item).into_iter().filter(is_wrong);
+        violations.extend(paths.map(|path| format!("{file}: {}", path.join("::"))));
+    }
+    violations
+}
+
+#[test]
+fn a_backend_names_no_statement_and_only_the_store_names_a_backend() {
+    let mut files = files();
+    files.retain(|file| file.path.starts_with(STORE));
+    let violations = violations(&files);
+    assert!(violations.is_empty(), "\n{}", violations.join("\n"));
+}
+
+#[test]
+fn detects_violations_of_the_layers() {
+    for (name, text) in [
+        ("backend/sqlite", "use crate::plan::Plan;"),
+        (
+            "backend/sqlite",
+            "fn a() { run(crate::query::Query::PlanMove); }",
+        ),
+        ("plan", "use crate::backend::sqlite::File;"),
+        ("plan", "fn a() -> rusqlite::Connection {}"),
+    ] {
+        let sources = [
+            ("lib", "mod backend; mod plan;"),
+            ("backend", "pub mod sqlite;"),
+            ("backend/sqlite", "pub struct File;"),
+            ("plan", "pub struct Plan;"),
+        ];
+        let files = sources.map(|(module, source)| {
+            let more = if module == name { text } else { "" };
+            File::new(&format!("{STORE}{module}.rs"), &format!("{source} {more}"))
+        });
+        assert_eq!(violations(&files).len(), 1, "{text}");
+    }
+}
