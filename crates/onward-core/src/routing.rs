@@ -4,6 +4,11 @@
 //! of the plan, priority of the step, age of the plan, position. The labels of a plan are for lists
 //! only; the labels of a step must all be offered by the agent that claims it.
 
+use std::cmp::Reverse;
+
+use crate::id::PlanId;
+use crate::time::Timestamp;
+
 /// The priority of plans and steps without one.
 pub const DEFAULT_PRIORITY: u8 = 5;
 /// The highest priority.
@@ -36,6 +41,35 @@ impl Default for Routing {
     }
 }
 
+/// A step in the queue of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedStep {
+    /// Its plan.
+    pub plan: PlanId,
+    /// The priority of the plan.
+    pub plan_priority: u32,
+    /// The priority of the step.
+    pub priority: u32,
+    /// When the plan was created.
+    pub plan_created_at: Timestamp,
+    /// The order of the step in its plan.
+    pub order: u32,
+}
+
+impl QueuedStep {
+    /// The key by which the steps of a project are assigned. The id of the plan distinguishes plans
+    /// of the same age.
+    pub fn claim_order(&self) -> (Reverse<u32>, Reverse<u32>, Timestamp, PlanId, u32) {
+        (
+            Reverse(self.plan_priority),
+            Reverse(self.priority),
+            self.plan_created_at,
+            self.plan,
+            self.order,
+        )
+    }
+}
+
 /// The labels as they are stored: trimmed, sorted, without duplicates. Equal sets of labels are then
 /// equal lists.
 pub fn sorted_labels(labels: &[String]) -> Vec<String> {
@@ -64,6 +98,26 @@ mod tests {
 
     fn labels(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_queue_is_ordered_by_priorities_then_age_then_position() {
+        let step = |plan_priority, priority, created_at, plan, order| QueuedStep {
+            plan: PlanId::from_u128(plan),
+            plan_priority,
+            priority,
+            plan_created_at: Timestamp::from_millis(created_at),
+            order,
+        };
+        let steps = [
+            step(6, 1, 9, 2, 2),
+            step(5, 6, 9, 2, 2),
+            step(5, 5, 8, 2, 2),
+            step(5, 5, 9, 1, 2),
+            step(5, 5, 9, 2, 1),
+            step(5, 5, 9, 2, 2),
+        ];
+        assert!(steps.is_sorted_by(|a, b| a.claim_order() < b.claim_order()));
     }
 
     #[test]

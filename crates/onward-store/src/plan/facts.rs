@@ -7,7 +7,6 @@
 //! The lock is a separate statement, sent before the query: a statement that waited for the lock
 //! would still see the steps from before the wait.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use onward_core::budget::Used;
@@ -17,7 +16,7 @@ use onward_core::event::Decided;
 use onward_core::id::{BranchId, SessionId};
 use onward_core::policy::CLOCK_TOLERANCE;
 use onward_core::refusal::{MAX_NAMED, OpenDependencies};
-use onward_core::routing::covers;
+use onward_core::routing::{QueuedStep, covers};
 use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, Timestamp};
 
 use super::cache::{self, PlanKey};
@@ -255,22 +254,19 @@ impl Facts<'_> {
         let sets = self.0.rows(Query::QueueLabels, params![project]).await?;
         let ask = |set: Arc<str>| Statement::new(Query::QueueFirst, params![project, &*set]);
         let questions = matching_sets(sets, labels)?.into_iter().map(ask).collect();
-        let mut first = None;
+        let mut first = Vec::new();
         for row in self.0.query(questions).await?.into_iter().flatten() {
             let mut cells = row.cells("steps");
-            let plan = PlanId::new(cells.id("plan_id")?);
-            let urgency = (
-                Reverse(cells.u32("plan_priority")?),
-                Reverse(cells.u32("priority")?),
-                cells.at("plan_created_at")?,
-                plan,
-                cells.u32("step_order")?,
-            );
-            if first.as_ref().is_none_or(|first| urgency < *first) {
-                first = Some(urgency);
-            }
+            first.push(QueuedStep {
+                plan: PlanId::new(cells.id("plan_id")?),
+                plan_priority: cells.u32("plan_priority")?,
+                priority: cells.u32("priority")?,
+                plan_created_at: cells.at("plan_created_at")?,
+                order: cells.u32("step_order")?,
+            });
         }
-        Ok(first.map(|(_, _, _, plan, _)| plan))
+        let first = first.into_iter().min_by_key(QueuedStep::claim_order);
+        Ok(first.map(|step| step.plan))
     }
 
     /// Removes the steps of a plan that assigns none from the queue of its project.
