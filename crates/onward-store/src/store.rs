@@ -523,7 +523,7 @@ impl Store {
         }
     }
 
-    /// Whether a server stores the database. It has a clock of its own, and builds vector indexes.
+    /// Whether a server stores the database. The server has a clock, and builds vector indexes.
     pub fn is_on_server(&self) -> bool {
         self.file().is_none()
     }

@@ -46,7 +46,7 @@ impl Tls {
 }
 
 /// TLS connector that records whether a server has accepted TLS: the driver's error for a server
-/// without it has no type of its own.
+/// without it has no separate type.
 #[derive(Clone)]
 pub(super) struct Connector<C = MakeRustlsConnect> {
     rustls: C,
