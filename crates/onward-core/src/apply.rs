@@ -8,8 +8,10 @@
 //!
 //! [`Plan::apply`] applies an event or rejects it; a rejected event changes nothing.
 
+mod head;
 mod index;
 mod list;
+mod step;
 mod surroundings;
 
 use std::collections::BTreeSet;
@@ -22,11 +24,12 @@ use crate::id::{SessionId, StepId};
 use crate::plan::{Brief, IllegalPlanTransition, PlanHead};
 use crate::policy::stall_threshold;
 use crate::stall::Stall;
-use crate::step::{Step, StepApplyError};
+use crate::step::Step;
 use crate::time::Timestamp;
 
 use index::{ById, Index};
 
+pub use step::{StepApplyError, StepChange};
 pub use surroundings::{BranchOutline, HeldStep, Surroundings};
 
 /// A plan with its steps and branches.

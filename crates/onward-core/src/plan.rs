@@ -1,10 +1,9 @@
 //! A plan's head: status with its data, and step counts.
 //!
 //! Most commands need only the head, regardless of the number of steps. `plan/status.rs` contains
-//! the transition table, `plan/apply.rs` applies events to the head. [`Plan`](crate::apply::Plan)
+//! the transition table, `apply/head.rs` applies events to the head. [`Plan`](crate::apply::Plan)
 //! is the plan with all its steps.
 
-mod apply;
 pub(crate) mod status;
 
 use std::fmt;

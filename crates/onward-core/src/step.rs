@@ -1,10 +1,9 @@
 //! A step: its definition, its states with their data and the transition table.
 //!
 //! [`StepStatus::after`] is the transition table: it rejects every transition that it does not
-//! list. Commands are decided in [`decide`](mod@crate::decide). `step/apply.rs` applies events to a
+//! list. Commands are decided in [`decide`](mod@crate::decide). `apply/step.rs` applies events to a
 //! step.
 
-mod apply;
 mod failure;
 mod fields;
 mod gates;
@@ -12,7 +11,6 @@ mod redo;
 mod review;
 mod work;
 
-pub use apply::{StepApplyError, StepChange};
 pub use failure::FailReason;
 pub use fields::{FieldKind, FieldOption, ReviewField};
 pub use gates::{Evidence, EvidenceKind, Gates};
@@ -451,7 +449,7 @@ pub struct Step {
 }
 
 /// The separator between a step's instructions and a reviewer's feedback. Stored with the step.
-const FEEDBACK: &str = "\n\n---\n\nUser feedback: ";
+pub(crate) const FEEDBACK: &str = "\n\n---\n\nUser feedback: ";
 
 impl Step {
     /// A pending step.

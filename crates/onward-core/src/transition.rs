@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use crate::apply::ApplyError;
+use crate::apply::{ApplyError, StepChange};
 use crate::attention::no_agent_at;
 use crate::event::{Event, ReviewAction};
 use crate::id::ArtifactId;
 use crate::plan::PlanHead;
-use crate::step::{Step, StepChange, StepState, Work};
+use crate::step::{Step, StepState, Work};
 use crate::time::Timestamp;
 
 /// The loaded part of a plan, with the events applied.

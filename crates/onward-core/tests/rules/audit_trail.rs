@@ -1,11 +1,11 @@
 //! The audit trail: events after the end of a plan, and rejection of inconsistent trails.
 
-use onward_core::apply::ApplyErrorKind;
+use onward_core::apply::{ApplyErrorKind, StepApplyError};
 use onward_core::command::{KeepLateResult, LogSkill, SkillPhase};
 use onward_core::event::Decision;
 use onward_core::id::{ArtifactId, ClaimToken, SkillExecutionId};
 use onward_core::plan::PlanFailure;
-use onward_core::step::{Claim, StepApplyError};
+use onward_core::step::Claim;
 use onward_core::{Code, Command, Event, Plan, PlanStatus, StepStatus};
 
 use crate::harness::{Harness, MINUTE, decision, id, sweep};

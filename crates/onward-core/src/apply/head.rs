@@ -3,11 +3,13 @@
 //! An event is either applied or rejected with the illegal transition; a rejected event changes
 //! nothing. The steps are not needed: an event contains the previous status of its step.
 
-use super::{IllegalPlanTransition, PendingReview, PlanCause, PlanHead, PlanState, PlanStatus};
 use crate::branch::Effect;
 use crate::budget::{BudgetState, Limit};
 use crate::event::{Change, Created, Decision, Event, ReviewAction};
 use crate::id::{ReviewId, SessionId, StepId};
+use crate::plan::{
+    IllegalPlanTransition, PendingReview, PlanCause, PlanHead, PlanState, PlanStatus,
+};
 use crate::progress::Counts;
 use crate::step::StepStatus;
 use crate::time::Timestamp;

@@ -3,16 +3,16 @@
 //! An event is either applied or rejected; a rejected event changes nothing. An event about another
 //! step, or about no step, changes nothing.
 
-use super::{
-    Claim, FEEDBACK, IllegalStepTransition, NewStep, Review, ReviewScope, Step, StepCause,
-    StepState, StepStatus, Undelivered, Work,
-};
 use crate::event::{
     Change, Decision, Event, ProgressSource, RequeueReason, ReviewAction, Successor,
 };
 use crate::id::{ArtifactId, ReviewId, StepId};
 use crate::policy::CLOCK_TOLERANCE;
 use crate::stall::Stall;
+use crate::step::{
+    Claim, FEEDBACK, IllegalStepTransition, NewStep, Review, ReviewScope, SkipCause, Step,
+    StepCause, StepState, StepStatus, Undelivered, Work,
+};
 use crate::time::Timestamp;
 
 /// An event that cannot be applied to a step.
@@ -121,8 +121,8 @@ impl Step {
             }
             Event::StepSkipped { from, by, .. } => {
                 let cause = match by {
-                    super::SkipCause::Branch(_) => StepCause::BranchSkip,
-                    super::SkipCause::Review(_) => StepCause::ReviewSkip,
+                    SkipCause::Branch(_) => StepCause::BranchSkip,
+                    SkipCause::Review(_) => StepCause::ReviewSkip,
                 };
                 self.check_transition(*from, cause)?;
                 let claim = self.claim().cloned();
