@@ -450,7 +450,7 @@ impl Store {
                 Ok(path) => sqlite::lead(path.as_path(), lead.name()).await,
                 Err(lost) => Err(lost),
             },
-            Backend::Postgres { postgres, .. } => postgres.get().await?.lead(lead).await,
+            Backend::Postgres { postgres, .. } => postgres.get().await?.lead(lead.name()).await,
         };
         leader.map(Leadership)
     }

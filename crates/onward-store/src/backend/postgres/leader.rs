@@ -23,7 +23,6 @@ use super::error;
 use super::pool::Pool;
 use crate::backend::Leader;
 use crate::error::Error;
-use crate::lead::Lead;
 
 /// Time until a lease expires.
 const DURATION: Duration = Duration::from_secs(6);
@@ -127,10 +126,10 @@ pub(super) struct Leadership {
 
 impl Leadership {
     /// Waits until no other server is the leader.
-    pub(super) async fn acquire(pool: &Arc<Pool>, lead: Lead) -> Result<Self, Error> {
+    pub(super) async fn acquire(pool: &Arc<Pool>, duty: &'static str) -> Result<Self, Error> {
         let lease = Lease {
             pool: Arc::clone(pool),
-            duty: lead.name(),
+            duty,
             holder: random_id(),
         };
         loop {

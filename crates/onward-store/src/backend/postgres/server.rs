@@ -15,7 +15,6 @@ use crate::backend::Leader;
 use crate::change::Changed;
 use crate::distribution::Distribution;
 use crate::error::Error;
-use crate::lead::Lead;
 use crate::vector_index::{Indexed, Many, Pgvector};
 
 /// A database on a PostgreSQL server. Clones share it.
@@ -106,8 +105,8 @@ impl Postgres {
     }
 
     /// Waits until no other server is the leader, and becomes the leader.
-    pub(crate) async fn lead(&self, lead: Lead) -> Result<Box<dyn Leader>, Error> {
-        let leadership = Box::pin(Leadership::acquire(&self.0.pool, lead)).await?;
+    pub(crate) async fn lead(&self, duty: &'static str) -> Result<Box<dyn Leader>, Error> {
+        let leadership = Box::pin(Leadership::acquire(&self.0.pool, duty)).await?;
         Ok(Box::new(leadership))
     }
 

@@ -26,7 +26,6 @@ use super::*;
 use crate::change::{Changed, Subject};
 use crate::error::Error;
 use crate::fault::Faults;
-use crate::lead::Lead;
 use crate::query::Query;
 use crate::statement::Statement;
 use crate::tx::Tx;

@@ -325,9 +325,9 @@ async fn builds_an_index_once_while_a_server_waits_for_the_lease() {
     fill(&postgres, "a", "m", 2_000).await;
     // A leader, and a server that waits for its lease: a snapshot that does not end would block the
     // build.
-    let leading = postgres.lead(Lead::Sweep).await.unwrap();
+    let leading = postgres.lead("sweep").await.unwrap();
     let waiting = postgres.clone();
-    let waiting = tokio::spawn(async move { waiting.lead(Lead::Sweep).await.map(drop) });
+    let waiting = tokio::spawn(async move { waiting.lead("sweep").await.map(drop) });
     let builds: Vec<_> = (0..4)
         .map(|_| {
             let postgres = postgres.clone();

@@ -19,7 +19,7 @@ async fn reconnects_to_a_restarted_server() {
     put(&postgres, "a", "one").await.unwrap();
     let mut open_tx = begin(&postgres, "a");
     number(&mut open_tx, KEYS, params!["a"]).await.unwrap();
-    let mut leader = postgres.lead(Lead::Sweep).await.unwrap();
+    let mut leader = postgres.lead("sweep").await.unwrap();
     assert!(!leader.is_lost());
 
     cluster.stop();
