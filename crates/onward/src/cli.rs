@@ -61,9 +61,10 @@ use tokio::time::timeout;
 use crate::config::{Config, Flags};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, print_failure, print_stderr};
+use crate::output::{Output, format, print_error, print_stderr};
 use crate::tools::in_flight;
 use crate::web::NewMcpEndpoint;
+use crate::wire::error::ErrorBody;
 
 /// How long to wait for running tool calls before the database is closed.
 const CALLS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -193,6 +194,19 @@ pub(crate) fn run(mcp_endpoint: NewMcpEndpoint) -> Exit {
             Ok(()) => Exit::Done,
             Err(_) => Exit::Failed,
         },
+    }
+}
+
+/// Prints the error on standard error; as JSON, it is one object in the format of the API.
+fn print_failure(failure: &Failure, as_json: bool) {
+    if as_json {
+        let body = format::json(&ErrorBody::from_failure(failure));
+        print_stderr(&format!("{body}\n"));
+    } else {
+        print_error(
+            &format::sanitize(&failure.message),
+            &format::sanitize(&failure.hint),
+        );
     }
 }
 

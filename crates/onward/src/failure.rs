@@ -1,7 +1,7 @@
 //! Errors of the command line: a message, and a hint with the next command.
 //!
 //! The hints of the engine name use cases, which become commands (`hint.rs`). Some errors have
-//! another hint on the command line. `output::print_failure` prints them.
+//! another hint on the command line. `cli::print_failure` prints them.
 
 use onward_core::plan::IllegalPlanTransition;
 use onward_core::refusal::Issue;

@@ -22,7 +22,6 @@ use onward_core::Timestamp;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
-use crate::wire::error::ErrorBody;
 use time::Zone;
 
 /// The width of a terminal that does not report one, and of pages in a pipe.
@@ -260,19 +259,6 @@ pub(crate) fn prompt(question: &str) -> Option<String> {
 
 fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// Prints the error on standard error; as JSON, it is one object in the format of the API.
-pub(crate) fn print_failure(failure: &Failure, as_json: bool) {
-    if as_json {
-        let body = format::json(&ErrorBody::from_failure(failure));
-        print_stderr(&format!("{body}\n"));
-    } else {
-        print_error(
-            &format::sanitize(&failure.message),
-            &format::sanitize(&failure.hint),
-        );
-    }
 }
 
 pub(crate) fn print_error(error: &str, hint: &str) {

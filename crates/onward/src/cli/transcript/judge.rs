@@ -17,8 +17,9 @@ use onward_core::turn::{
 };
 use serde::Serialize;
 
+use crate::cli::print_failure;
 use crate::exit::Exit;
-use crate::output::{Output, Tone, format, print_error, print_failure, stdout_failure};
+use crate::output::{Output, Tone, format, print_error, stdout_failure};
 use crate::transcript::score::{self, Kind, Label, Outcome, Table, TurnVerdict};
 use crate::transcript::{self, Format, ReaderItem, Turn};
 
