@@ -145,11 +145,13 @@ pub(crate) struct Setup {
     pub(crate) tool_set: ToolSet,
     pub(crate) resolve_caller: ResolveCaller,
     pub(crate) forms: form::Forms,
+    pub(crate) app: App,
     /// The directory of the agent, if the server runs in it.
     pub(crate) directory: Option<PathBuf>,
 }
 
 pub(crate) use crate::hint::ToolSet;
+pub(crate) use app::{App, RenderedPlan};
 pub(crate) use form::Forms;
 pub(crate) use icon::icons;
 pub use tasks::{TaskFixtures, TaskProgress};
@@ -331,7 +333,7 @@ impl ServerHandler for Server {
         if request.name == app::TOOL && app::is_supported(&context) {
             let caller = self.caller(&context.extensions)?;
             let arguments = request.arguments.unwrap_or_default();
-            let call = app::call(&self.setup.tool_context, &caller, arguments);
+            let call = app::call(&self.setup, &caller, arguments);
             let rendered = boxed(call).await;
             return Ok(rendered
                 .unwrap_or_else(|error| result(&self.setup, Err(error)))
@@ -400,7 +402,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         if request.uri == app::URI && app::is_supported(&context) {
-            return Ok(app::read().into());
+            return Ok(app::read(self.setup.app).into());
         }
         let caller = self.caller(&context.extensions)?;
         let read = resources::read(&self.setup.tool_context.engine, &caller, &request.uri);

@@ -72,7 +72,7 @@ use problem::Problem;
 #[cfg(test)]
 pub(crate) use api::routes::{route_of, route_tools};
 pub(crate) use mcp::{NewEndpoint as NewMcpEndpoint, endpoint as mcp_endpoint};
-pub(crate) use pages::app;
+pub(crate) use pages::APP;
 #[cfg(test)]
 pub(crate) use pages::render_markdown;
 

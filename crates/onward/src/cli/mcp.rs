@@ -25,6 +25,7 @@ use crate::mcp::stdio::Stdio;
 use crate::mcp::{Forms, Server, Setup, ToolSet};
 use crate::notify::Notifier;
 use crate::tools::ToolContext;
+use crate::web;
 
 /// How long to wait for the background tasks to stop.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -97,6 +98,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
             key,
             Duration::from_secs(cx.config.reviews.form_seconds.into()),
         ),
+        app: web::APP,
         directory,
     };
     // Notifications are optional here: another process may send them.

@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use onward_core::PlanId;
-use onward_engine::Caller;
+use onward_engine::{Caller, Error};
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolResult, ContentBlock, ExtensionCapabilities, JsonObject, MetaObject,
@@ -19,9 +20,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::icon;
+use super::{Setup, icon};
 use crate::tools::{ToolContext, ToolError, params};
-use crate::web::app;
 
 /// The document.
 pub(super) const URI: &str = "ui://onward/plan";
@@ -32,6 +32,31 @@ const EXTENSION: &str = "io.modelcontextprotocol/ui";
 const MIME_TYPE: &str = "text/html;profile=mcp-app";
 /// The tools whose results the document displays.
 const DISPLAYED: [&str; 2] = ["get_plan_status", "request_user_review"];
+
+/// Renders the app. The dashboard provides it, with its templates; this module does not depend on it.
+#[derive(Clone, Copy)]
+pub(crate) struct App {
+    /// The document, without data.
+    pub(crate) document: fn() -> &'static str,
+    pub(crate) render: RenderPlan,
+}
+
+/// Renders a plan. The last argument is the decision that the user has just made in the app.
+pub(crate) type RenderPlan = for<'a> fn(
+    &'a ToolContext,
+    &'a Caller,
+    PlanId,
+    Option<&'a str>,
+) -> BoxFuture<'a, Result<Option<RenderedPlan>, Error>>;
+
+/// The content of the document.
+pub(crate) struct RenderedPlan {
+    pub(crate) html: String,
+    /// "2 done, 1 working".
+    pub(crate) tally: String,
+    /// Whether the plan has ended: it does not change any more.
+    pub(crate) has_ended: bool,
+}
 
 /// Whether the client displays HTML documents of servers.
 pub(super) fn is_supported(context: &RequestContext<RoleServer>) -> bool {
@@ -91,9 +116,9 @@ fn ui(value: Value) -> MetaObject {
 }
 
 /// The document. It needs no network: no domain is allowed.
-pub(super) fn read() -> ReadResourceResult {
+pub(super) fn read(app: App) -> ReadResourceResult {
     let csp = json!({ "connectDomains": [], "resourceDomains": [] });
-    let contents = ResourceContents::text(app::document(), URI)
+    let contents = ResourceContents::text((app.document)(), URI)
         .with_mime_type(MIME_TYPE)
         .with_meta(ui(json!({ "csp": csp, "prefersBorder": true })));
     ReadResourceResult::new(vec![contents])
@@ -113,21 +138,15 @@ struct Input {
 ///
 /// These calls are not written to the request log: an open app repeats them every few seconds.
 pub(super) async fn call(
-    context: &ToolContext,
+    setup: &Setup,
     caller: &Caller,
     arguments: JsonObject,
 ) -> Result<CallToolResult, ToolError> {
     let input: Input = serde_json::from_value(Value::Object(arguments))
         .map_err(|why| ToolError::invalid("arguments", why.to_string()))?;
+    let context = &setup.tool_context;
     let plan = plan(context, caller, &input).await?;
-    let base_url = context.base_url.as_deref();
-    let rendered = app::render(
-        &context.engine,
-        caller,
-        plan,
-        input.decision.as_deref(),
-        base_url,
-    );
+    let rendered = (setup.app.render)(context, caller, plan, input.decision.as_deref());
     let rendered = rendered.await?.ok_or_else(|| ToolError::internal(TOOL))?;
     let version = version(&rendered.html);
     let mut content = json!({ "version": version, "hasEnded": rendered.has_ended });

@@ -174,6 +174,7 @@ async fn connect<C: ClientHandler>(
         tool_set: ToolSet::All,
         resolve_caller: Arc::new(move |_| caller.clone()),
         forms: Forms::new([7; 32], Duration::from_secs(60)),
+        app: crate::web::APP,
         directory: None,
     };
     let (client_end, server_end) = tokio::io::duplex(64 * 1024);

@@ -32,6 +32,7 @@ use super::auth::Principal;
 use super::auth::error::{AuthError, TOKEN_REQUIRED};
 use super::body::SMALL;
 use super::held_body::hold;
+use super::pages::APP;
 use super::problem::Problem;
 use super::shares::Shares;
 use crate::config;
@@ -94,6 +95,7 @@ impl McpService {
                 extensions.get::<Parts>()?.extensions.get().cloned()
             }),
             forms,
+            app: APP,
             directory: None,
         };
         let mut manager = LocalSessionManager::default();

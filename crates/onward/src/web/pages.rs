@@ -66,7 +66,7 @@ use crate::decision_link::PATH_PREFIX;
 use crate::tools::in_flight;
 use form::Form;
 
-pub(crate) use plan::app;
+pub(crate) use plan::APP;
 
 /// Content security policy: own resources only, nothing inline.
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \

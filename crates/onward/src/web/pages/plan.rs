@@ -1,7 +1,7 @@
 //! `/plans/{id}`: the state of the plan with its actions, the steps as rail, table or graph, one
 //! step in detail, the activity in sentences, the files, and the settings. Long lists are paginated.
 
-pub(crate) mod app;
+mod app;
 mod branches;
 mod graph;
 mod inspector;
@@ -33,6 +33,7 @@ use rail::{Rail, Selection, View};
 use tabs::{Tab, Tabs};
 use verdict::{Facts, Part, Verdict};
 
+pub(crate) use app::APP;
 pub(super) use inspector::{Inspector, MINUTE_MS};
 pub(super) use outcome::{message, orders_field};
 pub(super) use verdict::{prompt, steps_text};

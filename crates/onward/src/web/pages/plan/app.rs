@@ -8,13 +8,15 @@ use std::sync::LazyLock;
 
 use askama::Template;
 use onward_core::PlanId;
-use onward_engine::{Caller, Engine, Error};
+use onward_engine::{Caller, Error};
 
 use super::branches::Branches;
 use super::rail::{self, Rail, Selection};
 use super::verdict::{Part, Verdict};
 use super::{open_review, verdict};
+use crate::mcp::{App, RenderedPlan};
 use crate::output::format;
+use crate::tools::ToolContext;
 use crate::web::pages::format::{Badge, RelativeTime};
 use crate::web::pages::layout::flash;
 use crate::web::pages::review_form::ReviewForm;
@@ -39,10 +41,11 @@ static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
     document.render().unwrap_or_default()
 });
 
-/// The document of the app.
-pub(crate) fn document() -> &'static str {
-    &DOCUMENT
-}
+/// The app that MCP servers offer.
+pub(crate) const APP: App = App {
+    document: || &DOCUMENT,
+    render: |context, caller, plan, decision| Box::pin(render(context, caller, plan, decision)),
+};
 
 #[derive(Template)]
 #[template(path = "app_plan.html")]
@@ -62,23 +65,14 @@ struct AppPlan {
     base_url: Option<String>,
 }
 
-/// The content of the document.
-pub(crate) struct RenderedPlan {
-    pub(crate) html: String,
-    /// "2 done, 1 working".
-    pub(crate) tally: String,
-    /// Whether the plan has ended: it does not change any more.
-    pub(crate) has_ended: bool,
-}
-
 /// Renders a plan. `decision` is the decision that the user has just made in the app.
-pub(crate) async fn render(
-    engine: &Engine,
+async fn render(
+    context: &ToolContext,
     caller: &Caller,
     plan: PlanId,
     decision: Option<&str>,
-    base_url: Option<&str>,
 ) -> Result<Option<RenderedPlan>, Error> {
+    let (engine, base_url) = (&context.engine, context.base_url.as_deref());
     let status = engine.status(caller, plan, None).await?;
     let (sheet, head) = (&status.sheet, &status.sheet.head);
     let branches = Branches::load(engine, caller, plan).await?;
