@@ -1,9 +1,9 @@
 //! Imports between the files of a crate: they contain no cycle.
 //!
-//! A file imports another if it names an item that the other defines, directly or through
-//! re-exports. Two things do not count: code compiled for tests only, and items of an enclosing
-//! module, because a file is part of the modules that enclose it. For dependencies between crates,
-//! see `dependencies.rs`.
+//! A file imports another if it names an item that the other defines or re-exports. Through a
+//! re-export it imports both files, and a re-export is an import itself. Two things do not count:
+//! code compiled for tests only, and items of an enclosing module, because a file is part of the
+//! modules that enclose it. For dependencies between crates, see `dependencies.rs`.
 
 mod layers;
 mod modules;
@@ -160,6 +160,34 @@ fn detects_every_form_of_import() {
         ]);
         assert_eq!(found.len(), 1, "{reference}");
     }
+}
+
+#[test]
+fn detects_a_cycle_through_a_re_export() {
+    for re_export in [
+        "pub use d::D;",
+        "pub use d::*;",
+        "pub(crate) use d::{D as E, D};",
+    ] {
+        let found = cycles_in(&[
+            ("lib", "mod a; mod b;"),
+            ("a", "pub struct A; fn a() -> crate::b::D {}"),
+            (
+                "b",
+                &format!("mod d; {re_export} fn b() -> crate::a::A {{}}"),
+            ),
+            ("b/d", "pub struct D;"),
+        ]);
+        let edge = "crates/a/src/a.rs -> crates/a/src/b.rs: D";
+        assert!(found.iter().any(|cycle| cycle.contains(edge)), "{found:?}");
+    }
+    let found = cycles_in(&[
+        ("lib", "mod a; mod b;"),
+        ("a", "pub struct A(crate::b::B);"),
+        ("b", "mod d; pub use d::D; pub struct B;"),
+        ("b/d", "pub struct D(crate::a::A);"),
+    ]);
+    assert_eq!(found.len(), 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The modules of a crate and the names in their scopes, from the syntax of the files.
 //!
-//! A path resolves to the file that defines its item: imports, re-exports and globs are followed.
-//! Not resolved: methods and fields, which no import names.
+//! A path resolves to the file that defines its item, and to the files whose imports, re-exports and
+//! globs lead to it. Not resolved: methods and fields, which no import names.
 
 #![allow(
     clippy::panic,
@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::Visit;
-use syn::{Attribute, Item, ItemUse, UseTree, Visibility};
+use syn::{Attribute, Item, ItemUse, UseTree};
 
 use crate::tree::File;
 
@@ -38,8 +38,8 @@ enum Name {
     Import(Vec<String>),
 }
 
-/// An item and the file that defines it.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+/// An item and a file that defines or imports it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Definition<'a> {
     pub(super) file: &'a str,
     pub(super) name: String,
@@ -140,6 +140,10 @@ impl Modules {
         let Module {
             file, names, globs, ..
         } = &self.0[module];
+        let definition = Definition {
+            file,
+            name: first.clone(),
+        };
         let Some(names) = names.get(first) else {
             let before = found.len();
             for glob in globs {
@@ -147,16 +151,20 @@ impl Modules {
                     self.search(target, path, imports, found);
                 }
             }
-            return found.len() > before;
+            let is_known = found.len() > before;
+            if is_known {
+                found.insert(definition);
+            }
+            return is_known;
         };
         for name in names {
             match name {
                 Name::Item => {
-                    let name = first.clone();
-                    found.insert(Definition { file, name });
+                    found.insert(definition.clone());
                 }
                 Name::Module(child) => self.member(*child, rest, imports, found),
                 Name::Import(target) => {
+                    found.insert(definition.clone());
                     self.follow(module, &[target, rest].concat(), imports, found);
                 }
             }
@@ -306,11 +314,6 @@ pub(super) fn is_test(attributes: &[Attribute]) -> bool {
                 .parse_args::<syn::Path>()
                 .is_ok_and(|condition| condition.is_ident("test"))
     })
-}
-
-/// Whether an import makes names visible outside its module.
-pub(super) fn is_re_export(visibility: &Visibility) -> bool {
-    !matches!(visibility, Visibility::Inherited)
 }
 
 fn defined(item: &Item) -> Option<String> {

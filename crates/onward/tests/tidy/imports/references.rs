@@ -5,9 +5,9 @@ use proc_macro2::{Literal, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemUse, LitStr, Macro, Meta, Path, Visibility};
 
-use super::modules::{is_re_export, is_test, leaves};
+use super::modules::{is_test, leaves};
 
-/// The paths in an item. A re-export names nothing: its users refer to the definition.
+/// The paths in an item.
 pub(super) fn paths(item: &Item) -> Vec<Vec<String>> {
     let mut references = References(Vec::new());
     references.visit_item(item);
@@ -23,11 +23,9 @@ impl<'ast> Visit<'ast> for References {
     }
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
-        if !is_re_export(&item.vis) {
-            leaves(&item.tree, &mut Vec::new(), &mut |path, _| {
-                self.0.push(path)
-            });
-        }
+        leaves(&item.tree, &mut Vec::new(), &mut |path, _| {
+            self.0.push(path)
+        });
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
