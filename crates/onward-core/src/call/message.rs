@@ -7,7 +7,6 @@
 use std::time::Duration;
 
 use super::{Call, CallPolicy, Cause, OwnerExit};
-use crate::time::Timestamp;
 
 /// The synthetic error result for the model. `timeout` is the call's timeout, if it had one.
 pub fn for_model(cause: Cause, timeout: Option<Duration>) -> String {
@@ -37,13 +36,12 @@ pub fn for_model(cause: Cause, timeout: Option<Duration>) -> String {
 /// The result of a call that continues in the background: the agent has answered the model.
 pub const IN_BACKGROUND: &str = "(the call returned to the model before the command ended; the command continued in the background)";
 
-/// The message for the operator: the cause, with the evidence.
+/// The message for the operator: the cause, and the owner. The record of the call has its times.
 pub fn for_operator(
     call: &Call,
     cause: Cause,
     policy: CallPolicy,
     owner_exit: Option<OwnerExit>,
-    now: Timestamp,
 ) -> String {
     let mut text = match cause {
         Cause::NotStarted => format!("not started: the call was `{}`", call.state.status()),
@@ -57,10 +55,6 @@ pub fn for_operator(
             )
         }
     };
-    if let Some(reference) = call.timestamp().reference() {
-        let elapsed = seconds(now.since(reference));
-        text.push_str(&format!("; last activity at {reference}, {elapsed} ago"));
-    }
     match (&call.owner, owner_exit) {
         (Some(owner), Some(exit)) => text.push_str(&format!(
             "; owner process {} on `{}` is dead: {exit}",

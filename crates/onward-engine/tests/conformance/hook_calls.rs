@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use onward_core::call::{CallStatus, Cause, Limit, message};
+use onward_core::call::{CallStatus, Cause, Limit};
 use onward_core::turn::LoopControl;
 use onward_core::turn::escalation::ToolGate;
 use onward_engine::session::{Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport};
@@ -366,7 +366,7 @@ async fn a_command_in_the_background_is_completed_at_the_end_of_its_turn(harness
     let [completed, interrupted] = [CallStatus::Completed, CallStatus::Interrupted];
     assert_eq!(harness.call_statuses().await, [completed, interrupted]);
     let calls = harness.tool_calls().await;
-    assert_eq!(calls[0].result.as_deref(), Some(message::IN_BACKGROUND));
+    assert!(calls[0].is_in_background(), "{:?}", calls[0]);
     assert_eq!(calls[0].synthetic, None);
 }
 

@@ -51,7 +51,8 @@ pub struct CallRecord {
     pub last_progress_at: Option<Timestamp>,
     /// Substitute for a missing result.
     pub synthetic: Option<Synthetic>,
-    /// Beginning of the call's own result, without secrets.
+    /// Beginning of the call's own result, without secrets. A completed call has none if it
+    /// continued in the background.
     pub result: Option<String>,
     /// Whether the agent was notified of its interruption.
     pub reported_to_agent: bool,
@@ -70,6 +71,16 @@ impl CallRecord {
     /// Status of the call.
     pub fn status(&self) -> CallStatus {
         self.call.state.status()
+    }
+
+    /// Start or last activity.
+    pub fn last_activity_at(&self) -> Option<Timestamp> {
+        self.last_progress_at.max(self.started_at)
+    }
+
+    /// Whether the agent answered the model while the command continued. Its end is unknown.
+    pub fn is_in_background(&self) -> bool {
+        self.status() == CallStatus::Completed && self.result.is_none()
     }
 }
 

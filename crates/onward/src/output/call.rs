@@ -3,7 +3,7 @@
 //! A killed call never reads like a success: its text begins with the interruption.
 
 use onward_core::Timestamp;
-use onward_core::call::{CallState, CallStatus, Cause, is_stale, message, stale_at};
+use onward_core::call::{CallState, Cause, is_stale, message, stale_at};
 use onward_engine::CallRecord;
 use onward_engine::tool_calls::POLICY;
 
@@ -71,7 +71,7 @@ pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> Description {
                 }
             })
         }
-        CallState::Completed(end) if is_in_background(record) => {
+        CallState::Completed(end) if record.is_in_background() => {
             let returned = Description::new("returned to the model").ago(end.ended_at);
             returned.then("; the command continued in the background")
         }
@@ -107,10 +107,10 @@ pub(crate) fn describe(record: &CallRecord, now: Timestamp) -> Description {
     }
 }
 
-/// Whether the agent answered the model while the command continued. Its end is unknown.
-pub(crate) fn is_in_background(record: &CallRecord) -> bool {
-    let has_result = |result: &str| record.result.as_deref() == Some(result);
-    record.status() == CallStatus::Completed && has_result(message::IN_BACKGROUND)
+/// The call's own result, or a note that it continued in the background.
+pub(crate) fn result(record: &CallRecord) -> Option<&str> {
+    let note = record.is_in_background().then_some(message::IN_BACKGROUND);
+    record.result.as_deref().or(note)
 }
 
 /// Whether the last event of a call was a request for approval.
@@ -130,7 +130,7 @@ const fn describe_cause(cause: Cause) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use onward_core::call::{Call, CallTransition, Limit};
+    use onward_core::call::{Call, CallStatus, CallTransition, Limit};
     use onward_engine::CallKey;
 
     use super::*;
@@ -162,7 +162,9 @@ mod tests {
             started_at: None,
             last_progress_at: None,
             synthetic: None,
-            result: None,
+            result: moves
+                .contains(&CallTransition::Complete)
+                .then(|| "done".to_owned()),
             reported_to_agent: false,
         }
     }
@@ -198,7 +200,7 @@ mod tests {
     fn a_call_that_continued_in_the_background_does_not_read_like_a_success() {
         let mut call = record(&[CallTransition::Start, CallTransition::Complete]);
         let done = describe(&call, at(1)).text(at(1));
-        call.result = Some(message::IN_BACKGROUND.to_owned());
+        call.result = None;
         let in_background = describe(&call, at(1)).text(at(1));
         assert_ne!(in_background, done);
         assert!(!in_background.contains(CallStatus::Completed.as_str()));

@@ -7,6 +7,8 @@ use onward_engine::tool_calls::{POLICY, SessionHealth as EngineHealth, SessionPl
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output;
+
 /// A recorded call with all details.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -186,7 +188,7 @@ impl CallSummary {
                 POLICY.timeout(limit)
             }
         };
-        let result = record.result.clone();
+        let result = output::call::result(record).map(str::to_owned);
         Self {
             turn: record.key.turn,
             position: record.key.position,

@@ -1,8 +1,7 @@
 //! Session pages: tool calls, and marking a call as dead.
 
-use onward_core::call::message::IN_BACKGROUND;
 use reqwest::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::browser::Browser;
 use crate::program;
@@ -91,16 +90,27 @@ async fn lists_the_most_urgent_state_first_and_a_dead_call_since_its_last_activi
 #[tokio::test]
 async fn a_call_that_continued_in_the_background_is_not_done() {
     let server = program("pages-background").serve();
-    let at = "/api/v1/sessions/s/calls";
-    for _ in 0..2 {
-        let call = json!({ "tool": "exec_command", "status": "running" });
-        server.post(at, call).await.expect_success();
+    let send = |mut event: Value| {
+        event["session_id"] = "s".into();
+        event["turn_id"] = "turn-1".into();
+        let event = event.to_string();
+        let sent = server
+            .program()
+            .run_with_input(&["hook", "codex"], event.as_bytes());
+        sent.assert_empty();
+    };
+    for id in ["a", "b"] {
+        // Codex answers the model after this time.
+        send(json!({
+            "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": id,
+            "tool_input": { "command": id, "yield_time_ms": 1 },
+        }));
     }
-    for (position, result) in [(1, "done"), (2, IN_BACKGROUND)] {
-        let change = json!({ "change": "complete", "result": result });
-        let changed = server.post(&format!("{at}/1/{position}"), change).await;
-        changed.expect_success();
-    }
+    send(json!({
+        "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "a",
+        "tool_input": { "command": "a" }, "tool_response": "done",
+    }));
+    send(json!({ "hook_event_name": "Stop", "stop_hook_active": false }));
     let page = Browser::new(&server).get("/sessions/s").await;
     assert_eq!(page.html.matches("badge returned").count(), 1);
     assert_eq!(page.html.matches("badge running").count(), 1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use onward_core::Timestamp;
 use onward_core::call::{
     Call, CallPolicy, CallStatus, CallTimeouts, CallTransition, IllegalCallTransition, Limit,
-    Owner, message, stale_at,
+    Owner, stale_at,
 };
 use onward_core::role::Permission;
 use onward_core::secret;
@@ -278,13 +278,11 @@ pub(super) fn apply(record: &mut CallRecord, change: Change, now: Timestamp) -> 
     Ok(())
 }
 
-/// Completes a call that the agent has answered while its tool continues in the background.
+/// Completes a call that the agent has answered while its tool continues in the background. It has no
+/// result.
 pub(super) fn complete_in_background(record: &mut CallRecord, now: Timestamp) -> Result<(), Error> {
-    apply(
-        record,
-        Change::Complete(message::IN_BACKGROUND.to_owned()),
-        now,
-    )
+    record.call.apply(CallTransition::Complete, now)?;
+    Ok(())
 }
 
 impl From<IllegalCallTransition> for Error {

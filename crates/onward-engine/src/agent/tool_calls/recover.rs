@@ -288,13 +288,8 @@ fn interrupt(
     decision: InterruptDecision,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let explanation = message::for_operator(
-        &record.call,
-        decision.cause,
-        POLICY,
-        decision.owner_exit,
-        now,
-    );
+    let explanation =
+        message::for_operator(&record.call, decision.cause, POLICY, decision.owner_exit);
     set_interrupted(record, decision.cause, explanation, now)
 }
 
@@ -305,7 +300,7 @@ pub(super) fn interrupt_because(
     reason: &str,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let explanation = message::for_operator(&record.call, cause, POLICY, None, now);
+    let explanation = message::for_operator(&record.call, cause, POLICY, None);
     set_interrupted(record, cause, format!("{reason}; {explanation}"), now)
 }
 

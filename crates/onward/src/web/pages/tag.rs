@@ -8,8 +8,6 @@ use onward_core::call::{CallState, CallStatus, Cause};
 use onward_core::session::{SessionStatus, SubagentStatus};
 use onward_engine::CallRecord;
 
-use crate::output::call::is_in_background;
-
 /// A word for a state. All values are those of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tag {
@@ -53,7 +51,7 @@ impl Tag {
 
     pub(super) fn call(record: &CallRecord) -> Self {
         let status = record.status();
-        if is_in_background(record) {
+        if record.is_in_background() {
             return Self::new(CallStatus::Running.as_str(), '▷', "in background");
         }
         let (symbol, label) = match status {

@@ -101,7 +101,7 @@ impl CallStateText {
         // The tag states the outcome.
         if let CallState::Completed(end) | CallState::Failed(end) = record.call.state
             && end.interruption.is_none()
-            && !call::is_in_background(record)
+            && !record.is_in_background()
         {
             return Self::ago(end.ended_at, now);
         }
@@ -131,37 +131,20 @@ impl fmt::Display for CallStateText {
 
 impl HtmlSafe for CallStateText {}
 
-/// Why Onward interrupted a call. The stored text has the last activity as an exact time, and its age
-/// at the interruption; the page displays both as elements.
+/// Why Onward interrupted a call, and its last activity.
 pub(super) struct CauseText {
-    pub(super) before: String,
+    pub(super) text: String,
     pub(super) activity: Option<(Clock, RelativeTime)>,
-    pub(super) after: String,
 }
 
 impl CauseText {
-    fn new(stored: &str, now: Timestamp) -> Self {
-        let text = multiline(stored, 1_000).replace('`', "");
-        let split = || {
-            let (before, rest) = text.split_once("; last activity at ")?;
-            let (at, rest) = rest.split_once(", ")?;
-            let (_, after) = rest.split_once(" ago")?;
-            let at: Timestamp = at.parse().ok()?;
-            let activity = (Clock::new(at, now), RelativeTime::new(at, now));
-            Some((before.to_owned(), activity, after.to_owned()))
-        };
-        match split() {
-            Some((before, activity, after)) => Self {
-                before,
-                activity: Some(activity),
-                after,
-            },
-            None => Self {
-                before: text,
-                activity: None,
-                after: String::new(),
-            },
-        }
+    fn new(record: &CallRecord, now: Timestamp) -> Option<Self> {
+        let stored = &record.synthetic.as_ref()?.to_operator;
+        let at = record.last_activity_at();
+        Some(Self {
+            text: multiline(stored, 1_000).replace('`', ""),
+            activity: at.map(|at| (Clock::new(at, now), RelativeTime::new(at, now))),
+        })
     }
 }
 
@@ -366,12 +349,9 @@ impl CallView {
             is_open: record.status().is_open(),
             close_url: format!("{}/calls/{turn}/{position}/close", session_url(session)),
             subagent: agent.clone(),
-            cause: synthetic.map(|synthetic| CauseText::new(&synthetic.to_operator, now)),
+            cause: CauseText::new(record, now),
             synthetic_result: synthetic.map(|synthetic| multiline(&synthetic.to_model, 1_000)),
-            result: record
-                .result
-                .as_deref()
-                .map(|result| multiline(result, 1_000)),
+            result: call::result(record).map(|result| multiline(result, 1_000)),
         }
     }
 
