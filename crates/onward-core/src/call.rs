@@ -3,25 +3,24 @@
 //! A call is recorded before it takes effect. [`CallStatus::after`] is the transition table: it
 //! rejects every transition that it does not list. [`is_stale`] checks a call's timeout, [`owner`]
 //! checks whether its owner process is dead; both report and change nothing.
-//! [`Call::interruption_cause`] combines them and returns the [`Cause`] for interrupting a call.
-//! [`calls_to_interrupt`] does the same for all open calls of a session, because the calls of one
+//! [`calls_to_interrupt`] combines them for all open calls of a session, because the calls of one
 //! batch depend on each other. [`message`] contains the texts for the model and the operator.
 //!
 //! An interrupted call that returns later stores its result and the fact that the model already has
 //! a synthetic one: the model never gets a second result.
 //!
 //! ```
-//! use onward_core::call::{Call, CallPolicy, CallTransition, Cause, Limit};
+//! use onward_core::call::{Call, CallPolicy, CallTransition, Limit, is_stale};
 //! use onward_core::Timestamp;
 //!
 //! let second = |s: i64| Timestamp::from_millis(s * 1000);
 //! let policy = CallPolicy::default();
-//! let mut call = Call::requested(Limit::from_seconds(Some(600.0)), None);
+//! let mut call = Call::requested(Limit::from_millis(Some(600_000.0)), None);
 //! call.apply(CallTransition::Start, second(0))?;
 //!
 //! // Its timeout of ten minutes and the grace period apply. The limit is inclusive.
-//! assert_eq!(call.interruption_cause(second(630), policy, None), None);
-//! assert_eq!(call.interruption_cause(second(631), policy, None), Some(Cause::TimedOut));
+//! assert!(!is_stale(&call.timestamp(), second(630), policy));
+//! assert!(is_stale(&call.timestamp(), second(631), policy));
 //! # Ok::<(), onward_core::call::IllegalCallTransition>(())
 //! ```
 
@@ -466,19 +465,5 @@ impl Call {
         let started_at = self.state.run().map(|run| run.started_at);
         let answered_at = started_at.and_then(|started_at| started_at.checked_add(time));
         answered_at.is_some_and(|answered_at| now >= answered_at)
-    }
-
-    /// The cause for interrupting the call: immediately if its owner is dead, otherwise after its
-    /// timeout. `None` if the call has returned or may still return.
-    pub fn interruption_cause(
-        &self,
-        now: Timestamp,
-        policy: CallPolicy,
-        owner_exit: Option<OwnerExit>,
-    ) -> Option<Cause> {
-        if owner_exit.is_some() {
-            return self.state.cause_after_owner_exit();
-        }
-        is_stale(&self.timestamp(), now, policy).then_some(Cause::TimedOut)
     }
 }

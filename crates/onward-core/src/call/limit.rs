@@ -37,11 +37,6 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// A timeout in seconds. Zero, negative numbers and NaN count as unspecified.
-    pub fn from_seconds(seconds: Option<f64>) -> Self {
-        Self::from_millis(seconds.map(|seconds| seconds * 1000.0))
-    }
-
     /// A timeout in milliseconds. Zero, negative numbers and NaN count as unspecified.
     pub fn from_millis(millis: Option<f64>) -> Self {
         duration(millis).map_or(Limit::Unspecified, Limit::After)

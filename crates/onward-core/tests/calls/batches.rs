@@ -26,7 +26,10 @@ fn owner(process: u32) -> Option<Owner> {
 }
 
 fn call(seconds: Option<f64>, owner: Option<Owner>, transitions: &[CallTransition]) -> Call {
-    let mut call = Call::requested(Limit::from_seconds(seconds), owner);
+    let mut call = Call::requested(
+        Limit::from_millis(seconds.map(|seconds| seconds * 1000.0)),
+        owner,
+    );
     for transition in transitions {
         call.apply(*transition, at(0)).expect("legal transition");
     }

@@ -18,22 +18,22 @@ fn assert_limit(tool: &str, input: Value, limit: Limit) {
 fn zero_negative_and_nan_count_as_unspecified() {
     for number in [0.0, -1.0, -0.0, f64::NAN, f64::NEG_INFINITY, 1e-12] {
         assert_eq!(
-            Limit::from_seconds(Some(number)),
+            Limit::from_millis(Some(number)),
             Limit::Unspecified,
             "{number}"
         );
     }
-    assert_eq!(Limit::from_seconds(None), Limit::Unspecified);
+    assert_eq!(Limit::from_millis(None), Limit::Unspecified);
     assert_eq!(
-        Limit::from_seconds(Some(1.5)),
+        Limit::from_millis(Some(1500.0)),
         Limit::After(Duration::from_millis(1500))
     );
 }
 
 #[test]
 fn a_timeout_out_of_range_counts_as_unspecified() {
-    assert_eq!(Limit::from_seconds(Some(f64::INFINITY)), Limit::Unspecified);
-    assert_eq!(Limit::from_seconds(Some(1e300)), Limit::Unspecified);
+    assert_eq!(Limit::from_millis(Some(f64::INFINITY)), Limit::Unspecified);
+    assert_eq!(Limit::from_millis(Some(1e300)), Limit::Unspecified);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use onward_core::Timestamp;
 use onward_core::call::{
-    Call, CallState, CallStatus, CallTransition, Cause, IllegalCallTransition, Limit, OwnerExit,
+    Call, CallPolicy, CallState, CallStatus, CallTransition, Cause, IllegalCallTransition, Limit,
+    is_stale,
 };
 
 const TRANSITIONS: [CallTransition; 8] = [
@@ -142,25 +143,17 @@ fn a_call_is_interrupted_once() {
     let interrupt = CallTransition::Interrupt(Cause::OutcomeUnknown);
     let mut call = after(&[CallTransition::Start, interrupt]);
     assert!(call.apply(interrupt, at(5)).is_err());
-    assert_eq!(
-        call.interruption_cause(
-            Timestamp::MAX,
-            Default::default(),
-            Some(OwnerExit::ProcessExited)
-        ),
-        None
-    );
+    assert_eq!(call.state.cause_after_owner_exit(), None);
+    assert!(!is_stale(
+        &call.timestamp(),
+        Timestamp::MAX,
+        CallPolicy::default()
+    ));
 }
 
 #[test]
 fn a_dead_owner_gives_a_cause_by_status() {
-    let dead = |transitions: &[CallTransition]| {
-        after(transitions).interruption_cause(
-            at(0),
-            Default::default(),
-            Some(OwnerExit::ProcessExited),
-        )
-    };
+    let dead = |transitions: &[CallTransition]| after(transitions).state.cause_after_owner_exit();
     assert_eq!(dead(&[]), Some(Cause::NotStarted));
     assert_eq!(
         dead(&[CallTransition::RequestApproval]),

@@ -69,21 +69,6 @@ impl UsageReport {
 }
 
 impl Engine {
-    /// The tokens of a session. `None` if no count is known.
-    pub async fn session_usage(
-        &self,
-        caller: &Caller,
-        session: &str,
-    ) -> Result<Option<SessionUsage>, Error> {
-        caller.allow(Permission::Read)?;
-        let session = session.to_owned();
-        let usage = self.store.read(&caller.tenant, move |tx| {
-            let session = session.clone();
-            Box::pin(async move { Usages(tx).of_session(&session).await })
-        });
-        Ok(usage.await?)
-    }
-
     /// The tokens of a step. `None` if no count is known.
     pub async fn step_tokens(&self, caller: &Caller, step: StepId) -> Result<Option<u64>, Error> {
         caller.allow(Permission::Read)?;

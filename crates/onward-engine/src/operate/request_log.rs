@@ -79,24 +79,15 @@ impl Engine {
         Ok(size.await?)
     }
 
-    /// The most recent requests of a tenant, newest first.
+    /// The most recent requests of a tenant, or those between two instants, newest first.
     pub async fn logged_requests(
         &self,
         caller: &Caller,
-        limit: u32,
-    ) -> Result<Vec<ToolCall>, Error> {
-        let all = Timestamp::MIN..=Timestamp::MAX;
-        self.logged_requests_between(caller, all, limit).await
-    }
-
-    /// The most recent requests of a tenant between two instants, newest first.
-    pub async fn logged_requests_between(
-        &self,
-        caller: &Caller,
-        times: RangeInclusive<Timestamp>,
+        times: Option<RangeInclusive<Timestamp>>,
         limit: u32,
     ) -> Result<Vec<ToolCall>, Error> {
         caller.allow(onward_core::role::Permission::Read)?;
+        let times = times.unwrap_or(Timestamp::MIN..=Timestamp::MAX);
         let calls = self.store.read(&caller.tenant, move |tx| {
             let times = times.clone();
             Box::pin(async move { RequestLog(tx).calls(times, limit).await })

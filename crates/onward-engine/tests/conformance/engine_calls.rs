@@ -200,10 +200,6 @@ pub(crate) fn create_calls() -> Vec<Call> {
             let control = LoopControl::default();
             e.observe_step(&c, source(), empty_step(), control)
         }),
-        call!("check_call", [Record], |e, c, ids| {
-            let control = LoopControl::default();
-            e.check_call(&c, source(), None, true, control)
-        }),
         call!("admit_call", [Record], |e, c, ids| {
             let control = LoopControl::default();
             e.admit_call(&c, source(), some_call(), true, control)
@@ -489,13 +485,7 @@ pub(crate) fn list_calls() -> Vec<Call> {
         call!("tenant_log", [Read], |e, c, ids| e.tenant_log(&c, 9)),
         call!("tenant", [Read], |e, c, ids| e.tenant(&c)),
         call!("logged_requests", [Read], |e, c, ids| e
-            .logged_requests(&c, 9)),
-        call!("logged_requests_between", [Read], |e, c, ids| e
-            .logged_requests_between(
-                &c,
-                Timestamp::MIN..=Timestamp::MAX,
-                9
-            )),
+            .logged_requests(&c, None, 9)),
         call!("feedback", [Read], |e, c, ids| e.feedback(&c, ids.plan, 9)),
         call!("step_history", [Read], |e, c, ids| e
             .step_history(&c, ids.plan, ids.step)),

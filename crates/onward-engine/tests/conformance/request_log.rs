@@ -42,7 +42,7 @@ async fn closing_the_engine_flushes_the_log(harness: &Harness) {
     engine.close().await;
     let calls = harness
         .engine
-        .logged_requests(&harness.me, 4)
+        .logged_requests(&harness.me, None, 4)
         .await
         .unwrap();
     let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
@@ -52,9 +52,7 @@ async fn closing_the_engine_flushes_the_log(harness: &Harness) {
         "newest first"
     );
     let times = calls[3].at..=calls[1].at;
-    let between = harness
-        .engine
-        .logged_requests_between(&harness.me, times, 9);
+    let between = harness.engine.logged_requests(&harness.me, Some(times), 9);
     assert_eq!(between.await.unwrap(), calls[1..]);
     assert_eq!(
         (calls[0].is_error, calls[0].session.as_deref()),
@@ -73,7 +71,7 @@ async fn closing_the_engine_flushes_the_log(harness: &Harness) {
     assert_eq!(
         harness
             .engine
-            .logged_requests(&harness.me, 100)
+            .logged_requests(&harness.me, None, 100)
             .await
             .unwrap()
             .len(),
@@ -89,7 +87,7 @@ async fn lists_requests_of_the_same_millisecond_in_order(harness: &Harness) {
     engine.close().await;
     let calls = harness
         .engine
-        .logged_requests(&harness.me, 100)
+        .logged_requests(&harness.me, None, 100)
         .await
         .unwrap();
     let tools: Vec<String> = calls.into_iter().map(|call| call.tool).collect();
@@ -108,7 +106,7 @@ async fn writes_more_requests_than_fit_into_one_batch(harness: &Harness) {
     assert_eq!(
         harness
             .engine
-            .logged_requests(&harness.me, 1_000)
+            .logged_requests(&harness.me, None, 1_000)
             .await
             .unwrap()
             .len(),
@@ -117,7 +115,7 @@ async fn writes_more_requests_than_fit_into_one_batch(harness: &Harness) {
     assert_eq!(
         harness
             .engine
-            .logged_requests(&other, 1_000)
+            .logged_requests(&other, None, 1_000)
             .await
             .unwrap()
             .len(),
@@ -140,7 +138,7 @@ async fn masks_secrets_in_requests_and_responses(harness: &Harness) {
     };
     engine.log_request(&harness.me, request);
     engine.close().await;
-    let logged = harness.engine.logged_requests(&harness.me, 1).await;
+    let logged = harness.engine.logged_requests(&harness.me, None, 1).await;
     let logged = logged.unwrap().remove(0);
     let masked = json!({
         "note": "use [secret] and Authorization: Bearer [secret]",
@@ -174,7 +172,7 @@ async fn truncates_long_and_deeply_nested_values_and_redacts_tokens(harness: &Ha
     engine.close().await;
     let logged = harness
         .engine
-        .logged_requests(&harness.me, 1)
+        .logged_requests(&harness.me, None, 1)
         .await
         .unwrap()
         .remove(0)
@@ -217,7 +215,7 @@ async fn an_unavailable_database_fails_no_request_and_does_not_block_close(harne
     assert_eq!(
         harness
             .engine
-            .logged_requests(&harness.me, 9)
+            .logged_requests(&harness.me, None, 9)
             .await
             .unwrap(),
         []
@@ -230,7 +228,7 @@ async fn truncates_objects_with_many_fields(harness: &Harness) {
     let request = Value::Object(fields.collect());
     engine.log_request(&harness.me, call("wide", request));
     engine.close().await;
-    let calls = harness.engine.logged_requests(&harness.me, 1).await;
+    let calls = harness.engine.logged_requests(&harness.me, None, 1).await;
     let request = calls.unwrap()[0].request.clone();
     assert_eq!(request["...more"], 9_950);
     assert!(request.to_string().len() < 10_000);
@@ -245,7 +243,7 @@ async fn logs_requests_of_viewers(harness: &Harness) {
     engine.close().await;
     let calls = harness
         .engine
-        .logged_requests(&harness.caller_with_role(Role::Viewer), 1)
+        .logged_requests(&harness.caller_with_role(Role::Viewer), None, 1)
         .await
         .unwrap();
     assert_eq!(calls[0].actor, "some viewer");

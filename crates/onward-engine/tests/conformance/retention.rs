@@ -179,7 +179,7 @@ async fn deletes_old_request_log_entries(harness: &Harness) {
         .unwrap();
     let calls = harness
         .engine
-        .logged_requests(&harness.me, 9)
+        .logged_requests(&harness.me, None, 9)
         .await
         .unwrap();
     let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();

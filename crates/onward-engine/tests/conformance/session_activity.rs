@@ -75,7 +75,6 @@ async fn every_event_of_a_session_is_a_sign_of_life(harness: &Harness) {
         "observe_step",
         "record_results",
         "requires_text",
-        "check_call",
         "record_task_message",
         "end_turn",
     ];
@@ -121,7 +120,6 @@ async fn every_event_of_a_session_is_a_sign_of_life(harness: &Harness) {
                 let requires = engine.requires_text(me, &source, control());
                 requires.await.unwrap();
             }
-            "check_call" => drop(harness.gate(source(), "x").await),
             "record_task_message" => {
                 let (tree, control) = (Fingerprint::Unavailable, LoopControl::default());
                 let recorded = engine.record_task_message(me, source(), None, tree, control);

@@ -85,10 +85,10 @@ impl Harness {
 
     /// Requests permission for a tool call.
     pub(crate) async fn gate(&self, source: HookSource, call: &str) -> Admission {
-        let call = Some(call.to_owned());
+        let call = crate::tool_calls::call(call, None);
         let gated = self
             .engine
-            .check_call(&self.me, source, call, true, control());
+            .admit_call(&self.me, source, call, true, control());
         gated.await.unwrap()
     }
 
@@ -300,9 +300,10 @@ async fn the_warn_policy_notifies_only_the_user(harness: &Harness) {
     assert_eq!(last.to_agent, None);
     let state = harness.session_view().await.turns[0].0.standing;
     assert_eq!(last.to_user, Some(escalation::for_user(&state)));
+    let call = crate::tool_calls::call("next", None);
     let gated = harness
         .engine
-        .check_call(&harness.me, source(), None, true, control);
+        .admit_call(&harness.me, source(), call, true, control);
     assert_eq!(gated.await.unwrap().gate, ToolGate::Allow);
 }
 

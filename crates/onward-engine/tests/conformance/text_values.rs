@@ -249,7 +249,7 @@ async fn replaces_nul_in_the_request_log(harness: &Harness) {
     engine.close().await;
     let calls = harness
         .engine
-        .logged_requests(&harness.me, 9)
+        .logged_requests(&harness.me, None, 9)
         .await
         .unwrap();
     let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();

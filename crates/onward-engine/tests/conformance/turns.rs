@@ -115,12 +115,12 @@ async fn subagents_have_separate_turns(harness: &Harness) {
         .end_turn(&harness.me, sub.clone())
         .await
         .unwrap();
-    assert_eq!(harness.gate(sub, "c").await.gate, ToolGate::Allow);
     let view = harness.session_view().await;
     let ends: Vec<_> = (view.turns.iter())
         .map(|(turn, _)| (turn.agent.as_str(), turn.ended.map(|(_, reason)| reason)))
         .collect();
     assert_eq!(ends, [("", None), ("scout", Some(TurnEnd::Answered))]);
+    assert_eq!(harness.gate(sub, "c").await.gate, ToolGate::Allow);
 }
 
 async fn a_different_turn_id_starts_another_turn(harness: &Harness) {

@@ -41,9 +41,6 @@ WITH chunk AS (DELETE FROM chunks WHERE {of_versions}),
 sign AS (DELETE FROM chunk_signs WHERE {of_versions})
 DELETE FROM vectors WHERE {of_versions};
 
--- name: chunk_count
-SELECT CAST(count(*) AS bigint) AS chunks FROM chunks WHERE tenant_id = $1 AND source_id = $2;
-
 -- name: word_count (sqlite)
 -- Differs because the words are in a separate index here. Number of chunks that contain a word,
 -- counted up to `$3`.

@@ -99,17 +99,6 @@ impl SearchIndex<'_> {
         all.len()
     }
 
-    /// Number of indexed chunks of an artifact or output.
-    pub async fn chunk_count(&mut self, source: Source) -> Result<u64, Error> {
-        let id = match source {
-            Source::Artifact(id) => *id.as_uuid(),
-            Source::Output(id) => *id.as_uuid(),
-        };
-        let rows = self.0.rows(Query::ChunkCount, params![id]).await?;
-        let count = first(Some(rows), |row| row.cells("chunks").u64("chunks"))?;
-        Ok(count.unwrap_or(0))
-    }
-
     /// The best hits among this many of the best chunks, best first.
     pub async fn search(
         &mut self,

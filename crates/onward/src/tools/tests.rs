@@ -34,7 +34,6 @@ impl Spec for Panics {
     const TITLE: &'static str = "Panics";
     const DESCRIPTION: &'static str = "Panic.";
     const HINTS: Hints = Hints::READ_ONLY;
-    const IN_CORE: bool = false;
 
     async fn run(_: &ToolContext, _: &Caller, _: Input) -> Result<Output, ToolError> {
         panic!("on purpose");
@@ -70,7 +69,7 @@ async fn a_panic_in_a_tool_becomes_an_error_and_is_logged() {
     let reopened = Engine::open(&Address::File(file), Settings::default()).await;
     let reopened = reopened.expect("database opens");
     let calls = reopened
-        .logged_requests(&caller, 10)
+        .logged_requests(&caller, None, 10)
         .await
         .expect("log is readable");
     let logged: Vec<(&str, bool)> = calls

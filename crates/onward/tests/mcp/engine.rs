@@ -26,7 +26,7 @@ pub(crate) fn with_engine<T>(
 /// The request log, newest first.
 pub(crate) fn logged_requests(program: &Program) -> Vec<ToolCall> {
     with_engine(program, async |engine, caller| {
-        let logged = engine.logged_requests(caller, 100).await;
+        let logged = engine.logged_requests(caller, None, 100).await;
         logged.expect("log is readable")
     })
 }

@@ -153,7 +153,7 @@ fn logged_requests(setup: &Program) -> Vec<(String, String)> {
             let engine = onward_engine::Engine::open(&address, Default::default());
             let engine = engine.await.expect("database opened");
             let caller = onward_engine::Caller::local("test");
-            let requests = engine.logged_requests(&caller, 100).await;
+            let requests = engine.logged_requests(&caller, None, 100).await;
             engine.close().await;
             requests
                 .expect("log read")

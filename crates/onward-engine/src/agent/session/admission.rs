@@ -30,33 +30,6 @@ pub struct Admission {
 }
 
 impl Engine {
-    /// Checks whether a call may run. `can_stop`: the caller can stop the agent, so the turn ends
-    /// if the escalation stops it.
-    pub async fn check_call(
-        &self,
-        caller: &Caller,
-        source: HookSource,
-        call: Option<String>,
-        can_stop: bool,
-        control: LoopControl,
-    ) -> Result<Admission, Error> {
-        caller.allow(Permission::Record)?;
-        let source = source.sanitized()?;
-        // In the common case the call is admitted, and nothing needs to be written.
-        if !self.requires_text(caller, &source, control).await? {
-            return Ok(admitted());
-        }
-        let ctx = self.session_context(caller, &source.session);
-        let admission = self.store.write(&caller.tenant, move |tx| {
-            let (source, call, ctx) = (source.clone(), call.clone(), ctx.clone());
-            Box::pin(async move {
-                let (admission, _) = admit(tx, &source, call, can_stop, control, &ctx).await?;
-                Ok::<_, Error>(admission)
-            })
-        });
-        admission.await
-    }
-
     /// Checks whether a call may run. If so, records it as running; otherwise it is not recorded.
     /// `can_stop`: the caller can stop the agent, so the turn ends if the escalation stops it.
     pub async fn admit_call(

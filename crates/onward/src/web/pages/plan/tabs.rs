@@ -266,7 +266,7 @@ async fn activity(
         let last = entries.last().filter(|_| next.is_some());
         let times = last.map_or(status.sheet.created_at, |last| last.entry.at)
             ..=first.map_or(Timestamp::MAX, |first| first.entry.at);
-        let calls = engine.logged_requests_between(&visit.caller, times, MAX_CALLS);
+        let calls = engine.logged_requests(&visit.caller, Some(times), MAX_CALLS);
         let mut calls = calls.await?;
         let plan = plan.to_string();
         let steps: HashSet<StepId> = names.iter().map(|mark| mark.id).collect();
