@@ -44,29 +44,24 @@ const HARNESS_PREFIXES: [&str; 9] = [
 
 /// The relevant fields of a line. A field of an unexpected type counts as missing, because the
 /// format changes with every version.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line {
-    #[serde(default, rename = "type")]
-    kind: Value,
-    #[serde(default)]
-    uuid: Value,
-    #[serde(default)]
-    parent_uuid: Value,
-    #[serde(default)]
-    is_sidechain: Value,
-    #[serde(default)]
-    agent_id: Value,
-    #[serde(default)]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Line {
+    #[serde(rename = "type")]
+    pub(super) kind: Value,
+    pub(super) uuid: Value,
+    pub(super) parent_uuid: Value,
+    pub(super) is_sidechain: Value,
+    pub(super) agent_id: Value,
     is_meta: Value,
-    #[serde(default)]
     is_compact_summary: Value,
-    #[serde(default)]
     is_api_error_message: Value,
-    #[serde(default)]
-    timestamp: Value,
-    #[serde(default)]
-    message: Value,
+    pub(super) timestamp: Value,
+    #[serde(rename = "toolUseID")]
+    pub(super) tool_use_id: Value,
+    #[serde(rename = "parentToolUseID")]
+    pub(super) parent_tool_use_id: Value,
+    pub(super) message: Value,
 }
 
 /// Reads every line. An invalid line is reported and skipped.

@@ -17,9 +17,9 @@ use std::rc::Rc;
 
 use onward_core::Timestamp;
 use onward_core::call::Limit;
-use serde::Deserialize;
 use serde_json::Value;
 
+use super::super::claude_code::Line;
 use super::super::lines::parse;
 use super::super::{Error, Lines};
 use super::{Examination, Fix, RepairContext};
@@ -92,30 +92,6 @@ enum Block {
     },
     Result(Box<str>),
     Other,
-}
-
-/// The parsed fields of a line. A field of an unexpected type counts as missing.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line {
-    #[serde(default, rename = "type")]
-    kind: Value,
-    #[serde(default)]
-    uuid: Value,
-    #[serde(default)]
-    parent_uuid: Value,
-    #[serde(default)]
-    is_sidechain: Value,
-    #[serde(default)]
-    agent_id: Value,
-    #[serde(default)]
-    timestamp: Value,
-    #[serde(default, rename = "toolUseID")]
-    tool_use_id: Value,
-    #[serde(default, rename = "parentToolUseID")]
-    parent_tool_use_id: Value,
-    #[serde(default)]
-    message: Value,
 }
 
 impl Log {
