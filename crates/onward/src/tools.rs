@@ -117,6 +117,11 @@ impl Hints {
         idempotent: false,
         destructive: false,
     };
+    /// A call can remove or fail existing work.
+    pub(crate) const DESTRUCTIVE: Hints = Hints {
+        destructive: true,
+        ..Hints::ADDITIVE
+    };
 }
 
 /// The definition of a tool.
@@ -136,7 +141,7 @@ pub(crate) trait Spec {
     /// The annotations.
     const HINTS: Hints;
     /// Whether `--tools core` includes the tool.
-    const IN_CORE: bool;
+    const IN_CORE: bool = false;
     /// Whether rejected input is stored as an artifact, because it contains an agent's work.
     const STORES_REJECTED_INPUT: bool = false;
     /// Whether calls are written to the request log.

@@ -49,7 +49,6 @@ impl Spec for ExtractData {
         a model, following a JSON Schema. If `valid` is false, `issues` lists where `data` does \
         not match.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
     const OPEN_WORLD: bool = true;
     // Cut data no longer matches its schema.
     const DEFAULT_CHARS: usize = MAX_CHARS;

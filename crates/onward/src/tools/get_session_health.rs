@@ -27,7 +27,6 @@ impl Spec for GetSessionHealth {
     const DESCRIPTION: &'static str = "Check whether an agent session is making progress: idle steps, \
         tool calls without a result, and its plans.";
     const HINTS: Hints = Hints::READ_ONLY;
-    const IN_CORE: bool = false;
 
     async fn run(
         context: &ToolContext,

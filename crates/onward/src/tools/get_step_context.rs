@@ -40,7 +40,6 @@ impl Spec for GetStepContext {
         earlier steps.";
     const HINTS: Hints = Hints::READ_ONLY;
     const HAS_NOTICE: bool = true;
-    const IN_CORE: bool = false;
     const HAS_MAX_CHARS: bool = true;
     const UNLISTED: &'static [&'static str] = &["/properties/sessionId", "/properties/claimToken"];
 

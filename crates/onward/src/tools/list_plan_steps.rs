@@ -70,7 +70,6 @@ impl Spec for ListPlanSteps {
     const DESCRIPTION: &'static str = "List the steps (tasks) of a plan with their ids, orders, \
         statuses and result summaries. Call it before `modify_plan` to get the step ids.";
     const HINTS: Hints = Hints::READ_ONLY;
-    const IN_CORE: bool = false;
     const HAS_MAX_CHARS: bool = true;
     const UNLISTED: &'static [&'static str] = &["/properties/maxChars"];
 

@@ -66,7 +66,6 @@ impl Spec for LogSkillExecution {
     const DESCRIPTION: &'static str = "Record that you started a skill (a reusable procedure), and \
         later how it ended. Call it with `started` before `create_research_plan` to link the plan.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
 
     async fn run(
         context: &ToolContext,

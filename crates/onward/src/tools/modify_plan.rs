@@ -170,11 +170,7 @@ impl Spec for ModifyPlan {
     const NAME: &'static str = "modify_plan";
     const TITLE: &'static str = "Modify a plan: add, remove or reorder its steps (tasks)";
     const DESCRIPTION: &'static str = "Change the steps (todos) or branches of a plan in progress.";
-    const HINTS: Hints = Hints {
-        read_only: false,
-        idempotent: false,
-        destructive: true,
-    };
+    const HINTS: Hints = Hints::DESTRUCTIVE;
     const IN_CORE: bool = true;
     const UNLISTED_IN_CORE: &'static [&'static str] = &[
         "/properties/modificationRationale",

@@ -23,7 +23,6 @@ impl Spec for Ping {
     const DESCRIPTION: &'static str = "Check that Onward is reachable. Returns the server version \
         and the tenant and user of this connection.";
     const HINTS: Hints = Hints::READ_ONLY;
-    const IN_CORE: bool = false;
     const LOGGED: bool = false;
 
     async fn run(_: &ToolContext, caller: &Caller, _: Input) -> Result<PingResponse, ToolError> {

@@ -46,7 +46,6 @@ impl Spec for SearchSources {
         meaning, best match first. Call it before you search the web again.";
     const HINTS: Hints = Hints::READ_ONLY;
     const HAS_NOTICE: bool = true;
-    const IN_CORE: bool = false;
 
     async fn run(
         context: &ToolContext,

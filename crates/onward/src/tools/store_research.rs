@@ -53,7 +53,6 @@ impl Spec for StoreResearch {
     const DESCRIPTION: &'static str = "Store a source, quote, note or finding (memory across \
         sessions). `search_sources` finds it, even after its plan is deleted.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
 
     async fn run(
         context: &ToolContext,

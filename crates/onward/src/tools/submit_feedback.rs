@@ -35,7 +35,6 @@ impl Spec for SubmitFeedback {
     const DESCRIPTION: &'static str =
         "Record the user's feedback on a whole plan: a rating, a comment, or both.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
 
     async fn run(
         context: &ToolContext,

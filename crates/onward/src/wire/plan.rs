@@ -3,7 +3,7 @@
 use onward_core::plan::{Brief, Origin, PlanState};
 use onward_core::routing::{DEFAULT_PRIORITY, Routing};
 use onward_core::step::ReviewBy;
-use onward_core::{Counts, PlanId};
+use onward_core::{Counts, PlanId, PlanStatus};
 use onward_engine::list::{OpenReview, PlanPage};
 use onward_engine::status::Status;
 use onward_engine::{Listed, Owner, StepLine};
@@ -485,7 +485,17 @@ impl PlanStatusView {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ChangedPlan {
-    pub(crate) plan_id: String,
-    pub(crate) name: String,
-    pub(crate) status: &'static str,
+    plan_id: String,
+    name: String,
+    status: &'static str,
+}
+
+impl ChangedPlan {
+    pub(crate) fn new(plan: PlanId, name: String, status: PlanStatus) -> Self {
+        Self {
+            plan_id: plan.to_string(),
+            name,
+            status: status.as_str(),
+        }
+    }
 }

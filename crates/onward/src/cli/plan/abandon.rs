@@ -32,11 +32,8 @@ pub(super) async fn run(args: &Abandon, cx: &Context) -> Result {
         format::sanitize_line(&name)
     ));
     if cx.output.json {
-        cx.output.print_json(&ChangedPlan {
-            plan_id: plan.to_string(),
-            name,
-            status: status.as_str(),
-        })?;
+        cx.output
+            .print_json(&ChangedPlan::new(plan, name, status))?;
     }
     Ok(Exit::Done)
 }

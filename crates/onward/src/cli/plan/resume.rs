@@ -42,11 +42,8 @@ pub(super) async fn run(args: &Resume, cx: &Context) -> Result {
     let name = before.sheet.brief.name.clone();
     cx.output.note(&describe(&before, &stuck, &short));
     if cx.output.json {
-        cx.output.print_json(&ChangedPlan {
-            plan_id: plan.to_string(),
-            name,
-            status: status.as_str(),
-        })?;
+        cx.output
+            .print_json(&ChangedPlan::new(plan, name, status))?;
     }
     Ok(Exit::Done)
 }

@@ -24,12 +24,7 @@ impl Spec for AbandonPlan {
     const NAME: &'static str = "abandon_plan";
     const TITLE: &'static str = "Abandon a plan";
     const DESCRIPTION: &'static str = "Cancel a plan. It becomes failed and stays readable.";
-    const HINTS: Hints = Hints {
-        read_only: false,
-        idempotent: false,
-        destructive: true,
-    };
-    const IN_CORE: bool = false;
+    const HINTS: Hints = Hints::DESTRUCTIVE;
 
     async fn run(
         context: &ToolContext,
@@ -42,10 +37,6 @@ impl Spec for AbandonPlan {
             .abandon_plan(caller, plan, input.reason)
             .await?;
         let sheet = context.engine.sheet(caller, plan).await?;
-        Ok(ChangedPlan {
-            plan_id: plan.to_string(),
-            name: sheet.brief.name,
-            status: status.as_str(),
-        })
+        Ok(ChangedPlan::new(plan, sheet.brief.name, status))
     }
 }

@@ -51,7 +51,6 @@ impl Spec for ChangeCall {
     const DESCRIPTION: &'static str = "Record a state change of a tool call: started, approval \
         requested, approved, denied, cancelled, progress, completed or failed.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
 
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Call, ToolError> {
         let has_result = matches!(input.change, Kind::Complete | Kind::Fail);

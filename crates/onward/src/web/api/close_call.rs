@@ -30,7 +30,6 @@ impl Spec for CloseCall {
     const DESCRIPTION: &'static str = "Mark a tool call that will not return as interrupted. A late \
         result is still stored.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
 
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Call, ToolError> {
         let key = CallKey {

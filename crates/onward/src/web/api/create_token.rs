@@ -42,7 +42,6 @@ impl Spec for CreateToken {
     const TITLE: &'static str = "Create a token";
     const DESCRIPTION: &'static str = "Create an access token. The secret is returned only once.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
     const LOGGED: bool = false;
 
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Token, ToolError> {

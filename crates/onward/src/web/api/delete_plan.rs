@@ -24,12 +24,7 @@ impl Spec for DeletePlan {
     const TITLE: &'static str = "Delete a plan";
     const DESCRIPTION: &'static str = "Permanently delete a plan with its steps and its audit trail. \
         Returns its last status.";
-    const HINTS: Hints = Hints {
-        read_only: false,
-        idempotent: false,
-        destructive: true,
-    };
-    const IN_CORE: bool = false;
+    const HINTS: Hints = Hints::DESTRUCTIVE;
 
     async fn run(
         context: &ToolContext,
@@ -38,10 +33,7 @@ impl Spec for DeletePlan {
     ) -> Result<ChangedPlan, ToolError> {
         let plan = params::plan_id(&input.plan_id)?;
         let sheet = context.engine.delete_plan(caller, plan).await?;
-        Ok(ChangedPlan {
-            plan_id: plan.to_string(),
-            status: sheet.head.status().as_str(),
-            name: sheet.brief.name,
-        })
+        let status = sheet.head.status();
+        Ok(ChangedPlan::new(plan, sheet.brief.name, status))
     }
 }

@@ -35,7 +35,6 @@ impl Spec for GetNextProjectStep {
     const TITLE: &'static str = "Get the next step of a project";
     const DESCRIPTION: &'static str = "Claim the most urgent ready step of all plans of a project.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
 
     async fn run(
         context: &ToolContext,

@@ -32,7 +32,6 @@ impl Spec for GetOutput {
     const HINTS: Hints = Hints::READ_ONLY;
     const HAS_NOTICE: bool = true;
     const HAS_MAX_CHARS: bool = true;
-    const IN_CORE: bool = false;
 
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Text, ToolError> {
         let id = TextId::Output(get_artifact::output_id(&input.output_id)?);

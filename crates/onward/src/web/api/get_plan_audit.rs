@@ -34,7 +34,6 @@ impl Spec for GetPlanAudit {
     const DESCRIPTION: &'static str = "All events of a plan, oldest first. For the next page, set \
         `after` to the last `seq`, until a page is empty.";
     const HINTS: Hints = Hints::READ_ONLY;
-    const IN_CORE: bool = false;
 
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Audit, ToolError> {
         let plan = params::plan_id(&input.plan_id)?;

@@ -30,7 +30,6 @@ impl Spec for GetSession {
     const TITLE: &'static str = "Get a session";
     const DESCRIPTION: &'static str = "A session with its turns, model responses and tool calls.";
     const HINTS: Hints = Hints::READ_ONLY;
-    const IN_CORE: bool = false;
 
     async fn run(
         context: &ToolContext,

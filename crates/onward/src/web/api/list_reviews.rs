@@ -37,7 +37,6 @@ impl Spec for ListReviews {
     const TITLE: &'static str = "List pending reviews";
     const DESCRIPTION: &'static str = "Pending reviews, oldest first.";
     const HINTS: Hints = Hints::READ_ONLY;
-    const IN_CORE: bool = false;
 
     async fn run(
         context: &ToolContext,

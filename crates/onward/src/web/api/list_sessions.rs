@@ -27,7 +27,6 @@ impl Spec for ListSessions {
     const TITLE: &'static str = "List sessions";
     const DESCRIPTION: &'static str = "Agent sessions, most recent activity first.";
     const HINTS: Hints = Hints::READ_ONLY;
-    const IN_CORE: bool = false;
 
     async fn run(
         context: &ToolContext,

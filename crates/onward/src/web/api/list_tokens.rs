@@ -26,7 +26,6 @@ impl Spec for ListTokens {
     const TITLE: &'static str = "List tokens";
     const DESCRIPTION: &'static str = "The tokens of the tenant, oldest first.";
     const HINTS: Hints = Hints::READ_ONLY;
-    const IN_CORE: bool = false;
 
     async fn run(context: &ToolContext, caller: &Caller, _: Input) -> Result<Tokens, ToolError> {
         let tokens = context.engine.tokens(caller).await?;

@@ -86,7 +86,6 @@ impl Spec for RecordCall {
     const TITLE: &'static str = "Record a tool call";
     const DESCRIPTION: &'static str = "Record a tool call before it runs.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
 
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Call, ToolError> {
         let tool_input = input.input.unwrap_or(Value::Null);

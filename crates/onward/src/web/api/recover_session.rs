@@ -24,7 +24,6 @@ impl Spec for RecoverSession {
     const DESCRIPTION: &'static str =
         "Interrupt the tool calls whose owner process has exited or that exceeded their timeout.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
 
     async fn run(
         context: &ToolContext,

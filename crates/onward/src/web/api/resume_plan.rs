@@ -25,7 +25,6 @@ impl Spec for ResumePlan {
     const DESCRIPTION: &'static str =
         "Clear the stalled status of a plan. Its steps are not changed.";
     const HINTS: Hints = Hints::ADDITIVE;
-    const IN_CORE: bool = false;
 
     async fn run(
         context: &ToolContext,
@@ -35,10 +34,6 @@ impl Spec for ResumePlan {
         let plan = params::plan_id(&input.plan_id)?;
         let status = context.engine.resume_plan(caller, plan).await?;
         let sheet = context.engine.sheet(caller, plan).await?;
-        Ok(ChangedPlan {
-            plan_id: plan.to_string(),
-            name: sheet.brief.name,
-            status: status.as_str(),
-        })
+        Ok(ChangedPlan::new(plan, sheet.brief.name, status))
     }
 }

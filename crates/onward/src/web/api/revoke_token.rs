@@ -25,12 +25,7 @@ impl Spec for RevokeToken {
     const NAME: &'static str = "revoke_token";
     const TITLE: &'static str = "Revoke a token";
     const DESCRIPTION: &'static str = "Revoke a token. It is rejected from now on.";
-    const HINTS: Hints = Hints {
-        read_only: false,
-        idempotent: false,
-        destructive: true,
-    };
-    const IN_CORE: bool = false;
+    const HINTS: Hints = Hints::DESTRUCTIVE;
 
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Token, ToolError> {
         if input.token_id.len() != ID_LENGTH {
