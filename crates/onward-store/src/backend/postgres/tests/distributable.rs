@@ -84,7 +84,8 @@ async fn every_table_of_tenants_is_distributed() {
 }
 
 /// A statement that names its tenant runs on the node of that tenant: its first parameter is
-/// compared with `tenant_id` for every table, or passed to a function.
+/// compared with `tenant_id` for every table, or passed to a function. A comparison with the
+/// `tenant_id` of another table is not enough: Citus runs such a subquery on all nodes.
 #[tokio::test]
 async fn every_statement_names_its_tenant() {
     // They read across tenants, or no table.
@@ -129,10 +130,6 @@ async fn every_statement_names_its_tenant() {
         let names_tenant = |pair: &[&str]| pair[0].ends_with("tenant_id") && pair[1] == "$1";
         let by_tenant = words.windows(2).filter(|pair| names_tenant(pair)).count();
         let inserts = words.iter().filter(|word| **word == "INSERT").count();
-        let joined = words
-            .windows(2)
-            .filter(|pair| pair[0].ends_with(".tenant_id") && pair[1].ends_with(".tenant_id"))
-            .count();
         if without_tenant.contains(query) {
             if uses.count() > 0 {
                 wrong.push(format!(
@@ -140,7 +137,7 @@ async fn every_statement_names_its_tenant() {
                     query.name()
                 ));
             }
-        } else if uses.count() > by_tenant + inserts + joined
+        } else if uses.count() > by_tenant + inserts
             || !text.is_empty() && !text.contains("$1")
         {
             wrong.push(format!("`{}`: {text}", query.name()));
