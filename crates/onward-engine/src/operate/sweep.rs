@@ -71,10 +71,13 @@ impl Engine {
             return Ok(round);
         }
         watcher.wake(now);
-        if watcher.must_reschedule() {
+        // Few sessions have open calls, so all of them are checked if their due times may be wrong.
+        let (calls_until, calls_limit) = if watcher.must_reschedule() {
             self.reschedule(now).await?;
-            watcher.rescheduled();
-        }
+            (Timestamp::MAX, u32::MAX)
+        } else {
+            (now, BATCH_SIZE)
+        };
         loop {
             let due = self.due_until(now).await?;
             let full = due.len() >= usize::try_from(BATCH_SIZE).unwrap_or(usize::MAX);
@@ -104,7 +107,9 @@ impl Engine {
                 break;
             }
         }
-        round.calls = self.sweep_calls(*watcher, now, BATCH_SIZE).await?;
+        let calls = self.sweep_calls(*watcher, calls_until, calls_limit);
+        round.calls = calls.await?;
+        watcher.rescheduled();
         round.next_at = self.first_due().await?;
         self.sweep_waker.record_check(now);
         watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
@@ -198,14 +203,23 @@ impl Engine {
         next_at.map_or(Duration::from_secs(3600), |at| at.since(self.now()))
     }
 
-    /// Repairs the due times that were planned by a wrong clock.
+    /// Makes plans due whose next check a wrong clock has planned too late.
     async fn reschedule(&self, now: Timestamp) -> Result<(), Error> {
         let latest = now.checked_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
         let no_tenant = Arc::from("");
-        let repaired = self.store.write(&no_tenant, move |tx| {
-            Box::pin(async move { DueChecks(tx).reschedule(now, latest).await })
+        let late = self.store.read(&no_tenant, move |tx| {
+            Box::pin(async move { DueChecks(tx).late(now, latest).await })
         });
-        Ok(repaired.await?)
+        for DuePlan { tenant, plan, .. } in late.await? {
+            let advance = self.store.write(&tenant, move |tx| {
+                Box::pin(async move {
+                    DueChecks(tx).advance(plan, now);
+                    Ok::<(), onward_store::Error>(())
+                })
+            });
+            advance.await?;
+        }
+        Ok(())
     }
 
     async fn due_until(&self, now: Timestamp) -> Result<Vec<DuePlan>, Error> {

@@ -64,14 +64,17 @@ pub fn has_ready_step(plan: &Plan) -> bool {
         plan.head().status(),
         PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled
     );
-    open && plan.steps().iter().any(|step| {
-        let blocked = step
-            .spec
-            .depends_on
-            .iter()
-            .any(|dependency| !is_terminal(plan, *dependency));
-        step.status() == StepStatus::Pending && !blocked
-    })
+    let budget = plan.head().budget;
+    let is_exhausted = budget.is_some_and(|budget| budget.exhausted.is_some());
+    open && !is_exhausted
+        && plan.steps().iter().any(|step| {
+            let blocked = step
+                .spec
+                .depends_on
+                .iter()
+                .any(|dependency| !is_terminal(plan, *dependency));
+            step.status() == StepStatus::Pending && !blocked
+        })
 }
 
 fn apply(plan: &mut Option<Plan>, entry: &Entry) -> Result<(), String> {

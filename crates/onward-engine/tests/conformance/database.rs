@@ -32,6 +32,7 @@ pub(crate) enum Isolation {
 
 pub(crate) enum TestDatabase {
     File(TestDir),
+    /// The URL of a superuser. The program uses another login.
     Server(String),
 }
 
@@ -59,7 +60,11 @@ impl TestDatabase {
     pub(crate) fn create(backend: Backend) -> Self {
         match backend {
             Backend::Sqlite => TestDatabase::File(TestDir::new("conformance")),
-            Backend::Postgres => TestDatabase::Server(Cluster::shared().database()),
+            Backend::Postgres => {
+                let url = Cluster::shared().database();
+                create_owner(&url);
+                TestDatabase::Server(url)
+            }
         }
     }
 
@@ -77,10 +82,11 @@ impl TestDatabase {
         }
     }
 
+    /// The address for the program; on PostgreSQL, with the login that owns the database.
     pub(crate) fn address(&self) -> Address {
         match self {
             TestDatabase::File(dir) => Address::File(dir.join("onward.db")),
-            TestDatabase::Server(url) => Address::Server(url.clone()),
+            TestDatabase::Server(url) => Address::Server(owner_url(url)),
         }
     }
 
@@ -103,31 +109,61 @@ impl TestDatabase {
 /// Creates a database with `synchronous_commit = off`. Durability is tested elsewhere; here it
 /// would only cost time. It is distributed if a Citus cluster is configured.
 fn create_without_sync() -> String {
-    let url = match Cluster::distributed() {
-        Some(cluster) => create_distributed(cluster),
-        None => Cluster::shared().database(),
-    };
+    let cluster = Cluster::distributed();
+    let url = cluster.unwrap_or_else(|| Cluster::shared()).database();
+    create_owner(&url);
+    if cluster.is_some() {
+        distribute_tables(&url);
+    }
     let set = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', \
                current_database()); END $$";
     psql(&url, set).expect("database settings were changed");
     url
 }
 
-/// Creates a database with a schema, distributed over the nodes of a cluster.
-fn create_distributed(cluster: &Cluster) -> String {
-    let url = cluster.database();
-    let address = Address::Server(url.clone());
+/// Creates the owner of a database: a login without other privileges, to which row security applies.
+fn create_owner(url: &str) {
+    // Another test may create the role concurrently.
+    let create = "DO $$ BEGIN CREATE ROLE onward_tenant NOLOGIN; \
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$";
+    psql(url, create).expect("role exists");
+    let owner = database_name(url);
+    let create = format!(
+        "CREATE ROLE {owner} LOGIN; GRANT onward_tenant TO {owner}; \
+         ALTER DATABASE {owner} OWNER TO {owner}"
+    );
+    psql(url, &create).expect("owner was created");
+}
+
+/// The same database with its owner as login, who has the name of the database.
+fn owner_url(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").expect("URL has a scheme");
+    let host = rest.split_once('@').map_or(rest, |(_, host)| host);
+    format!("{scheme}://{}@{host}", database_name(url))
+}
+
+fn database_name(url: &str) -> &str {
+    let address = url.split('?').next().unwrap_or(url);
+    let (_, name) = address.rsplit_once('/').expect("URL has a database");
+    name
+}
+
+/// Creates the schema as the owner, and distributes it over the nodes of a cluster.
+fn distribute_tables(url: &str) {
+    let owner = database_name(url);
+    let nodes = format!("SELECT run_command_on_workers('ALTER DATABASE {owner} OWNER TO {owner}')");
+    psql(url, &nodes).expect("database has its owner on all nodes");
+    let (own, superuser) = (owner_url(url), url.to_owned());
     // The caller may be asynchronous already.
     let distributing = std::thread::spawn(move || {
         RUNTIME.block_on(async {
-            let engine = Engine::open(&address, Settings::default()).await;
+            let engine = Engine::open(&Address::Server(own), Settings::default()).await;
             engine.expect("schema was created").close().await;
-            let tables = distribute(&address).await.expect("tables were distributed");
-            assert!(tables > 0);
+            let tables = distribute(&Address::Server(superuser)).await;
+            assert!(tables.expect("tables were distributed") > 0);
         });
     });
     distributing.join().expect("database was distributed");
-    url
 }
 
 fn run(file: &Path, statements: &str) -> rusqlite::Result<String> {

@@ -429,47 +429,6 @@ async fn an_inconsistent_source_is_not_copied(harness: &Harness) {
     assert_eq!(copied, "0");
 }
 
-/// Row security is forced, so even the owner of the tables reads and writes one tenant at a time.
-async fn moves_as_the_owner_of_the_tables(harness: &Harness) {
-    let source = TestDatabase::create(Backend::Sqlite);
-    let engine = open(harness, &source).await;
-    for tenant in [TENANT, "another"] {
-        engine.create_tenant(tenant).await.unwrap();
-        let me = engine.operator(tenant, "me").await.unwrap();
-        let created = engine.create_plan(&me, harness.draft(2), None);
-        created.await.unwrap();
-    }
-    engine.close().await;
-    let expected = row_counts(&source);
-    let target = TestDatabase::create(Backend::Postgres);
-    let TestDatabase::Server(url) = &target else {
-        panic!("the target is a server")
-    };
-    let owner = format!("owner_{}", url.rsplit('/').next().unwrap());
-    let owner = owner.split('?').next().unwrap();
-    // The role exists: the harness has opened a database of the same cluster.
-    let create = format!(
-        "CREATE ROLE {owner} LOGIN; GRANT onward_tenant TO {owner}; \
-         GRANT CREATE ON SCHEMA public TO {owner} WITH GRANT OPTION; \
-         GRANT USAGE ON SCHEMA public TO {owner} WITH GRANT OPTION"
-    );
-    target.sql(&create).unwrap();
-    let (scheme, rest) = url.split_once("://").unwrap();
-    let host = rest.split_once('@').map_or(rest, |(_, host)| host);
-    let owned = TestDatabase::Server(format!("{scheme}://{owner}@{host}"));
-    run(harness, &source, &owned).await.unwrap();
-    assert_eq!(row_counts(&target), expected);
-    let back = TestDatabase::create(Backend::Sqlite);
-    let moved = run(harness, &owned, &back).await.unwrap();
-    assert_eq!((moved.tenants, moved.plans), (3, 2));
-    assert_eq!(row_counts(&back), expected);
-}
-
-mod as_owner {
-    use super::moves_as_the_owner_of_the_tables;
-    crate::on_postgres![moves_as_the_owner_of_the_tables];
-}
-
 on_both_databases!(
     moves_every_table_and_back,
     continues_an_interrupted_move,

@@ -471,6 +471,17 @@ async fn the_next_sweep_is_due_when_a_call_times_out(harness: &Harness) {
     assert_eq!(harness.call_states().await, [TIMED_OUT]);
 }
 
+async fn checks_of_calls_that_are_too_late_are_repaired_at_the_start(harness: &Harness) {
+    harness.record(call("a", None), InitialState::Running).await;
+    let stale_at = harness.now().checked_add(SECOND * 150).unwrap();
+    harness
+        .sql("UPDATE due_calls SET at = at + 28800000")
+        .unwrap();
+    let mut watcher = harness.engine.watcher();
+    let round = harness.engine.sweep(&mut watcher).await.unwrap();
+    assert_eq!(round.next_at, Some(stale_at.next()));
+}
+
 async fn after_sleep_the_sweep_expires_no_call_for_one_grace_period(harness: &Harness) {
     let mut watcher = harness.engine.watcher();
     harness.record(call("a", None), InitialState::Running).await;
@@ -512,10 +523,12 @@ on_both_databases![
 mod sweeps {
     use super::{
         after_sleep_the_sweep_expires_no_call_for_one_grace_period,
+        checks_of_calls_that_are_too_late_are_repaired_at_the_start,
         the_next_sweep_is_due_when_a_call_times_out,
     };
     crate::on_both_databases![exclusive:
         the_next_sweep_is_due_when_a_call_times_out,
+        checks_of_calls_that_are_too_late_are_repaired_at_the_start,
         after_sleep_the_sweep_expires_no_call_for_one_grace_period,
     ];
 }

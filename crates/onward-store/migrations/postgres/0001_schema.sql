@@ -875,7 +875,8 @@ BEGIN
             EXECUTE format('GRANT UPDATE, DELETE ON %I TO onward_tenant', name);
         END IF;
     END LOOP;
-    FOREACH name IN ARRAY ARRAY['tenants', 'token_hashes', 'due', 'due_calls', 'chunks', 'plan_words']
+    FOREACH name IN ARRAY ARRAY['tenants', 'token_hashes', 'steps', 'due', 'due_calls', 'chunks',
+        'plan_words']
     LOOP
         EXECUTE format('CREATE POLICY owner_reads ON %I FOR SELECT TO %I USING (true)', name,
             CURRENT_USER);
@@ -949,41 +950,17 @@ BEGIN
 END;
 $$;
 
--- Makes plans due that would be checked after a step stalls, or that have a step with a time after
--- `latest`: a wrong clock has written these times. Like every writer of a due time other than the
--- sweep, it changes the version of the plan, which servers cache with the due time.
-CREATE FUNCTION onward_due_reschedule(now bigint, latest bigint, tag bigint) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE
-    late RECORD;
-    rescheduled bigint := 0;
+-- The plans that would be checked after a step stalls, or that have a step with a time after
+-- `latest`: a wrong clock has written these times.
+CREATE FUNCTION onward_due_late(now bigint, latest bigint)
+RETURNS TABLE (tenant_id text, plan_id uuid, at bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
-    FOR late IN SELECT due.tenant_id, due.plan_id FROM due
+    RETURN QUERY SELECT due.tenant_id, due.plan_id, due.at FROM due
         WHERE due.at > now AND EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = due.tenant_id
             AND steps.plan_id = due.plan_id AND steps.status = 'in_progress'
             AND (steps.stalls_at + 1 < due.at OR steps.started_at > latest
-                OR steps.last_progress_at > latest))
-        ORDER BY due.tenant_id, due.plan_id
-    LOOP
-        UPDATE plans SET version_tag = tag
-            WHERE plans.tenant_id = late.tenant_id AND plans.plan_id = late.plan_id;
-        UPDATE due SET at = now
-            WHERE due.tenant_id = late.tenant_id AND due.plan_id = late.plan_id AND due.at > now;
-        rescheduled := rescheduled + 1;
-    END LOOP;
-    RETURN rescheduled;
-END;
-$$;
-
--- Makes all sessions with open calls due; there are few.
-CREATE FUNCTION onward_due_calls_reschedule(now bigint) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE
-    rescheduled bigint;
-BEGIN
-    UPDATE due_calls SET at = now WHERE due_calls.at > now;
-    GET DIAGNOSTICS rescheduled = ROW_COUNT;
-    RETURN rescheduled;
+                OR steps.last_progress_at > latest));
 END;
 $$;
 
@@ -1166,8 +1143,8 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['onward_tenants', 'onward_obstacles', 'onward_token_of_hash', 'onward_due_first',
-        'onward_due_until', 'onward_due_reschedule', 'onward_due_calls_until',
-        'onward_due_calls_of_host', 'onward_due_calls_reschedule', 'onward_delete_events',
+        'onward_due_until', 'onward_due_late', 'onward_due_calls_until', 'onward_due_calls_of_host',
+        'onward_delete_events',
         'onward_word_count', 'onward_search', 'onward_plan_word_count', 'onward_plans_found',
         'onward_near']
     LOOP

@@ -37,7 +37,7 @@ UPDATE branches SET params = $3 WHERE tenant_id = $1 AND branch_id = $2;
 UPDATE branch_needs SET step_id = $4
 WHERE tenant_id = $1 AND step_id = $3 AND branch_id NOT IN (
     SELECT branches.branch_id FROM branches
-        JOIN steps ON steps.tenant_id = branches.tenant_id AND steps.step_id = branches.after_step
+        JOIN steps ON steps.tenant_id = $1 AND steps.step_id = branches.after_step
     WHERE branches.tenant_id = $1 AND branches.plan_id = $2 AND steps.superseded_by IS NOT NULL);
 
 -- name: branches_needing

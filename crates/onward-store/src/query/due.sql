@@ -16,26 +16,23 @@ ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at;
 -- Differs for the same reason.
 DELETE FROM due WHERE tenant_id = $1 AND plan_id = $2;
 
--- name: due_reschedule (sqlite)
--- Differs because there is no row security here. Makes plans due that would be checked after a step
--- stalls, or that have a step with a time after `$2`: a wrong clock has written these times.
-UPDATE due SET at = $1
+-- name: due_late (sqlite)
+-- Differs because there is no row security here. The plans that would be checked after a step stalls,
+-- or that have a step with a time after `$2`: a wrong clock has written these times.
+SELECT tenant_id, plan_id, at FROM due
 WHERE at > $1 AND EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = due.tenant_id
     AND steps.plan_id = due.plan_id AND steps.status = 'in_progress'
-    AND (steps.stalls_at + 1 < due.at OR steps.started_at > $2 OR steps.last_progress_at > $2))
-    AND $3 IS NOT NULL;
+    AND (steps.stalls_at + 1 < due.at OR steps.started_at > $2 OR steps.last_progress_at > $2));
 
--- name: due_reschedule (postgres)
--- Differs because row security allows only a function to change the rows of all tenants.
-SELECT onward_due_reschedule($1, $2, $3) AS rescheduled;
+-- name: due_late (postgres)
+-- Differs because row security allows only a function to read the rows of all tenants.
+SELECT tenant_id, plan_id, at FROM onward_due_late($1, $2);
 
--- name: due_calls_reschedule (sqlite)
--- Differs because there is no row security here. Few sessions have open calls, so all become due.
-UPDATE due_calls SET at = $1 WHERE at > $1;
+-- name: due_advance
+UPDATE due SET at = $3 WHERE tenant_id = $1 AND plan_id = $2 AND at > $3;
 
--- name: due_calls_reschedule (postgres)
--- Differs because row security allows only a function to change the rows of all tenants.
-SELECT onward_due_calls_reschedule($1) AS rescheduled;
+-- name: plan_tag
+UPDATE plans SET version_tag = $3 WHERE tenant_id = $1 AND plan_id = $2;
 
 -- name: due_first (sqlite)
 -- Differs because there is no row security here.

@@ -19,11 +19,11 @@ SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1
 -- fragment: attention
 (SELECT min(CASE WHEN steps.last_progress_at > steps.started_at THEN steps.last_progress_at
         ELSE steps.started_at END) FROM steps
-    WHERE steps.tenant_id = plans.tenant_id AND steps.plan_id = plans.plan_id
+    WHERE steps.tenant_id = $1 AND steps.plan_id = plans.plan_id
     AND steps.status = 'in_progress' AND steps.stalls_at < $2) AS stuck_since,
-(SELECT min(+steps.updated_at) FROM steps WHERE steps.tenant_id = plans.tenant_id
+(SELECT min(+steps.updated_at) FROM steps WHERE steps.tenant_id = $1
     AND steps.plan_id = plans.plan_id AND steps.status = 'awaiting_input') AS asked_at,
-CASE WHEN EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = plans.tenant_id
+CASE WHEN EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = $1
     AND steps.plan_id = plans.plan_id AND steps.status = 'pending' AND steps.stalls_at IS NULL
     AND steps.open_dependencies = 0) THEN CAST(1 AS bigint) ELSE 0 END AS ready
 
@@ -75,7 +75,7 @@ ORDER BY acted_about, plan_id LIMIT $4;
 -- As `plans_open`, only plans with a step past its limit or with a budget. All other plans cost one
 -- index lookup.
 SELECT {open_plan} FROM plans WHERE tenant_id = $1 AND status = $3
-    AND (budget IS NOT NULL OR EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = plans.tenant_id
+    AND (budget IS NOT NULL OR EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = $1
         AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND steps.stalls_at < $2))
 ORDER BY acted_about, plan_id LIMIT $4;
 

@@ -222,7 +222,7 @@ ORDER BY step_order LIMIT 1000;
 -- All pending reviews of the tenant, oldest first. A plan that has ended has no pending review.
 SELECT {step} FROM steps
 WHERE tenant_id = $1 AND status = 'awaiting_input' AND updated_at >= $2
-    AND EXISTS (SELECT 1 FROM plans WHERE plans.tenant_id = steps.tenant_id
+    AND EXISTS (SELECT 1 FROM plans WHERE plans.tenant_id = $1
         AND plans.plan_id = steps.plan_id AND plans.ended_at IS NULL)
 ORDER BY updated_at, step_id LIMIT $3;
 
@@ -368,9 +368,9 @@ SELECT step_id FROM dependencies WHERE tenant_id = $1 AND needs = $2 ORDER BY st
 -- name: dependency_orders
 -- The orders of the steps that the steps between two orders depend on.
 SELECT dependent.step_id, needed.step_order FROM steps AS dependent
-    JOIN dependencies ON dependencies.tenant_id = dependent.tenant_id
+    JOIN dependencies ON dependencies.tenant_id = $1
         AND dependencies.step_id = dependent.step_id
-    JOIN steps AS needed ON needed.tenant_id = dependencies.tenant_id
+    JOIN steps AS needed ON needed.tenant_id = $1
         AND needed.step_id = dependencies.needs
 WHERE dependent.tenant_id = $1 AND dependent.plan_id = $2
     AND dependent.step_order >= $3 AND dependent.step_order <= $4
@@ -384,7 +384,7 @@ WHERE tenant_id = $1
 -- name: step_count_dependencies
 UPDATE steps SET open_dependencies = (
     SELECT count(*) FROM dependencies
-        JOIN steps AS needed ON needed.tenant_id = dependencies.tenant_id
+        JOIN steps AS needed ON needed.tenant_id = $1
             AND needed.step_id = dependencies.needs
     WHERE dependencies.tenant_id = $1 AND dependencies.step_id = $2
         AND needed.status IN ('pending', 'in_progress', 'awaiting_input'))
@@ -405,7 +405,7 @@ WHERE tenant_id = $1 AND status = 'pending'
 UPDATE dependencies SET needs = $3
 WHERE tenant_id = $1 AND needs = $2 AND step_id IN (
     SELECT pending.step_id FROM dependencies AS needing
-        JOIN steps AS pending ON pending.tenant_id = needing.tenant_id
+        JOIN steps AS pending ON pending.tenant_id = $1
             AND pending.step_id = needing.step_id
     WHERE needing.tenant_id = $1 AND needing.needs = $2 AND pending.status = 'pending');
 

@@ -9,7 +9,7 @@ use crate::query::Query;
 use crate::row::plan::VersionTag;
 use crate::statement::Statement;
 use crate::tx::Tx;
-use crate::value::{first, params};
+use crate::value::{Value, first, params};
 
 /// A plan that the sweep must check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,36 +33,38 @@ impl DueChecks<'_> {
         Ok(first(rows, |row| row.cells("due").maybe_at("at"))?.flatten())
     }
 
-    /// Makes plans and tool calls due whose next check would be too late, because a wrong clock has
-    /// planned it. A time after `latest` was written by such a clock.
-    pub async fn reschedule(&mut self, now: Timestamp, latest: Timestamp) -> Result<(), Error> {
-        let params = params![now, latest, VersionTag::random().0];
-        let statements = vec![
-            Statement::without_tenant(Query::DueReschedule, params),
-            Statement::without_tenant(Query::DueCallsReschedule, params![now]),
-        ];
-        self.0.query(statements).await?;
-        Ok(())
+    /// Plans of all tenants whose next check would be too late, because a wrong clock has planned it.
+    /// A time after `latest` was written by such a clock.
+    pub async fn late(&mut self, now: Timestamp, latest: Timestamp) -> Result<Vec<DuePlan>, Error> {
+        self.plans(Query::DueLate, params![now, latest]).await
+    }
+
+    /// Advances the next check of a plan. Servers cache the due time with the version of the plan,
+    /// so the version changes too.
+    pub fn advance(&mut self, plan: PlanId, at: Timestamp) {
+        let tag = params![plan.as_uuid(), VersionTag::random().0];
+        self.0.queue(Statement::new(Query::PlanTag, tag));
+        let at = params![plan.as_uuid(), at];
+        self.0.queue(Statement::new(Query::DueAdvance, at));
     }
 
     /// Plans of all tenants that are due by this instant, longest due first.
     pub async fn due_until(&mut self, at: Timestamp, limit: u32) -> Result<Vec<DuePlan>, Error> {
-        let question = Statement::without_tenant(Query::DueUntil, params![at, limit]);
-        let rows = self
-            .0
-            .query(vec![question])
-            .await?
-            .pop()
-            .unwrap_or_default();
-        rows.into_iter()
-            .map(|row| {
-                let mut cells = row.cells("due");
-                Ok(DuePlan {
-                    tenant: cells.text("tenant_id")?,
-                    plan: PlanId::new(cells.id("plan_id")?),
-                    at: cells.at("at")?,
-                })
+        self.plans(Query::DueUntil, params![at, limit]).await
+    }
+
+    async fn plans(&mut self, query: Query, params: Vec<Value>) -> Result<Vec<DuePlan>, Error> {
+        let question = Statement::without_tenant(query, params);
+        let rows = self.0.query(vec![question]).await?.pop();
+        let rows = rows.unwrap_or_default().into_iter();
+        rows.map(|row| {
+            let mut cells = row.cells("due");
+            Ok(DuePlan {
+                tenant: cells.text("tenant_id")?,
+                plan: PlanId::new(cells.id("plan_id")?),
+                at: cells.at("at")?,
             })
-            .collect()
+        })
+        .collect()
     }
 }

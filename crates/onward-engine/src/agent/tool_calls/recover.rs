@@ -125,19 +125,19 @@ impl Engine {
         }
     }
 
-    /// The sweep's part: interrupts calls that have timed out. The watcher accounts for machine
-    /// sleep.
+    /// The sweep's part: checks the sessions that are due by `until`, and interrupts calls that have
+    /// timed out. The watcher accounts for machine sleep.
     pub(crate) async fn sweep_calls(
         &self,
         watcher: Watcher,
-        now: Timestamp,
+        until: Timestamp,
         batch_size: u32,
     ) -> Result<RecoveryReport, Error> {
         let mut all = RecoveryReport::default();
         let no_tenant = Arc::from("");
         loop {
             let due = self.store.read(&no_tenant, move |tx| {
-                Box::pin(async move { ToolCalls(tx).calls_due_until(now, batch_size).await })
+                Box::pin(async move { ToolCalls(tx).calls_due_until(until, batch_size).await })
             });
             let due = due.await?;
             let full = due.len() >= usize::try_from(batch_size).unwrap_or(usize::MAX);

@@ -81,15 +81,20 @@ async fn a_superuser_does_not_bypass_row_security() {
     tenants_are_apart(&open(&url).await.0).await;
 }
 
-#[tokio::test]
-async fn the_owner_of_the_tables_does_not_bypass_row_security() {
-    // A separate cluster, in which the owner creates the role itself.
-    let cluster = Cluster::start();
+/// An empty database of a cluster, with a login that will own the tables and is not a superuser. The
+/// cluster must not have the role of transactions yet: the owner creates it.
+fn with_owner(cluster: &Cluster) -> String {
     let url = cluster.database();
     let owner = format!("owner_{}", url.rsplit('/').next().unwrap());
     psql(&url, &format!("CREATE ROLE {owner} LOGIN CREATEROLE")).unwrap();
     psql(&url, &format!("GRANT CREATE ON SCHEMA public TO {owner}")).unwrap();
-    let url = as_role(&url, &owner);
+    as_role(&url, &owner)
+}
+
+#[tokio::test]
+async fn the_owner_of_the_tables_does_not_bypass_row_security() {
+    let cluster = Cluster::start();
+    let url = with_owner(&cluster);
     tenants_are_apart(&open(&url).await.0).await;
     let seen = psql(&url, "SELECT count(*) FROM idempotency_keys").unwrap();
     assert_eq!(seen.trim(), "0", "not even with another client");
@@ -108,11 +113,7 @@ const CHUNK: Query = Query::Text(
 #[tokio::test]
 async fn a_search_uses_the_full_text_index_and_returns_only_rows_of_its_tenant() {
     let cluster = Cluster::start();
-    let url = cluster.database();
-    let owner = format!("owner_{}", url.rsplit('/').next().unwrap());
-    psql(&url, &format!("CREATE ROLE {owner} LOGIN CREATEROLE")).unwrap();
-    psql(&url, &format!("GRANT CREATE ON SCHEMA public TO {owner}")).unwrap();
-    let as_owner = as_role(&url, &owner);
+    let as_owner = with_owner(&cluster);
     let (postgres, _) = open(&as_owner).await;
     let mut tx = begin(&postgres, "a");
     for query in [ARTIFACT, CHUNK] {
@@ -137,14 +138,16 @@ async fn a_search_uses_the_full_text_index_and_returns_only_rows_of_its_tenant()
         EXPLAIN SELECT 1 FROM chunks WHERE words @@ to_tsquery('simple', 'whale')";
     let explained = psql(&as_owner, plan).unwrap();
     assert!(explained.contains("chunks_by_word"), "{explained}");
-    let explained = psql(&url, &format!("SET ROLE onward_tenant; {plan}")).unwrap();
+    let explained = psql(&as_owner, &format!("SET ROLE onward_tenant; {plan}")).unwrap();
     assert!(!explained.contains("chunks_by_word"), "{explained}");
 }
 
-/// Tables that are read across tenants, with the functions that read them.
+/// Tables that are read across tenants, with the functions that read them. The owner is not a
+/// superuser, so row security applies to the functions, too.
 #[tokio::test]
 async fn only_functions_read_across_tenants() {
-    let postgres = fresh().await;
+    let cluster = Cluster::start();
+    let (postgres, _) = open(&with_owner(&cluster)).await;
     let tables = [
         ("tenants", "VALUES ($1, 0, 0)", "onward_tenants()"),
         (
@@ -154,8 +157,18 @@ async fn only_functions_read_across_tenants() {
         ),
         (
             "due",
-            "VALUES ($1, gen_random_uuid(), 5)",
+            "VALUES ($1, '00000000-0000-4000-8000-000000000007', 5)",
             "onward_due_until(9, 9)",
+        ),
+        // It stalls before its plan is due.
+        (
+            "steps",
+            "(tenant_id, step_id, plan_id, step_order, step_type, instructions, depends_on, \
+             max_attempts, status, attempt, claim_token, started_at, undelivered, superseded, \
+             updated_at, open_dependencies, stalls_at) VALUES ($1, gen_random_uuid(), \
+             '00000000-0000-4000-8000-000000000007', 1, 'custom', '', '[]', 1, 'in_progress', 1, \
+             't', 0, 0, '[]', 0, 0, 3)",
+            "onward_due_late(1, 9)",
         ),
         (
             "due_calls",
