@@ -152,11 +152,15 @@ impl Client {
         id
     }
 
-    /// Waits for the response to a request.
+    /// Waits for the response to a request. It may have arrived before that of a later request.
     pub fn response_to(&mut self, id: u64) -> Value {
+        let is_response = |message: &Value| message.get("method").is_none() && message["id"] == id;
+        if let Some(place) = self.notifications.iter().position(is_response) {
+            return self.notifications.remove(place);
+        }
         loop {
             let message = self.receive();
-            if message.get("method").is_none() && message["id"] == id {
+            if is_response(&message) {
                 return message;
             }
             self.notifications.push(message);
