@@ -90,8 +90,8 @@ impl Commit<'_> {
 }
 
 /// Updates the row of the plan, and checks its version. `known` is the row before the change, `tag`
-/// the tag after it. If an update writes to every index whose columns it sets, columns that an index depends on are set
-/// only if they change.
+/// the tag after it. If an update writes to every index whose columns it sets, columns that an index
+/// depends on are set only if they change.
 pub(crate) fn plan_row(
     commit: &Commit<'_>,
     known: Option<&StoredVersion>,

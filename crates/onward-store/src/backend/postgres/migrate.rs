@@ -3,9 +3,10 @@
 //! Several servers may start concurrently: an advisory lock serializes them, and the version is
 //! read again under it, so each migration runs once. A server on which two sessions can hold the
 //! same lock is rejected here. Every database is created by a migration, so later uses of advisory
-//! locks need no check, and a process that migrates nothing needs no second connection. `onward_schema` has one row per applied
-//! migration; a database without that table has version 0. A server that is too old, or a login
-//! that may not assume the role of transactions, is rejected here and not at the first call.
+//! locks need no check, and a process that migrates nothing needs no second connection.
+//! `onward_schema` has one row per applied migration; a database without that table has version 0.
+//! A server that is too old, or a login that may not assume the role of transactions, is rejected
+//! here and not at the first call.
 
 use tokio_postgres::Client;
 
