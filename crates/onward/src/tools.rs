@@ -36,6 +36,7 @@ mod submit_step_result;
 pub(crate) mod submit_user_decision;
 pub(crate) mod wait;
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -423,18 +424,18 @@ impl Call {
         if !self.tool.logged {
             return;
         }
-        let (is_error, response) = match result {
-            Ok(response) => (false, response.clone()),
-            Err(error) => (true, error.to_json(context)),
+        let response = match result {
+            Ok(response) => Cow::Borrowed(response),
+            Err(error) => Cow::Owned(error.to_json(context)),
         };
         let session = self.arguments.get("sessionId").and_then(Value::as_str);
         let request = CompletedRequest {
             tool: self.tool.name.to_owned(),
             session: session.map(str::to_owned),
-            request: Arc::unwrap_or_clone(self.arguments),
+            request: Cow::Borrowed(&self.arguments),
             response,
             duration: took,
-            is_error,
+            is_error: result.is_err(),
         };
         context.engine.log_request(caller, request);
     }

@@ -44,16 +44,19 @@ pub(super) fn find(text: &str, spans: &mut Vec<Range<usize>>) {
     while let Some(found) = text[at..].find(is_name) {
         let start = at + found;
         let length = text[start..].find(|c| !is_name(c));
-        at = length.map_or(text.len(), |length| start + length);
+        // The last word names nothing.
+        let Some(length) = length else { return };
+        at = start + length;
         let word = Word {
             text,
             start,
             end: at,
         };
-        if let Some(span) = word.secret() {
+        let kind = name::kind(word.name());
+        if let Some(span) = word.secret(kind) {
             at = at.max(span.end);
             spans.push(span);
-        } else if let Some(end) = word.list(spans) {
+        } else if let Some(end) = kind.and_then(|kind| word.list(kind, spans)) {
             at = at.max(end);
         }
     }
@@ -93,7 +96,7 @@ impl Word<'_> {
     }
 
     /// The span of the secret after this name.
-    fn secret(&self) -> Option<Range<usize>> {
+    fn secret(&self, kind: Option<NameKind>) -> Option<Range<usize>> {
         let name = self.name();
         if let Some(span) = self.after_scheme() {
             return Some(span);
@@ -103,7 +106,7 @@ impl Word<'_> {
         if self.before().ends_with("${") || is_mask {
             return None;
         }
-        let Some(kind) = name::kind(name.trim_start_matches('-')) else {
+        let Some(kind) = kind else {
             return self.after_phrase();
         };
         if kind == NameKind::Header {
@@ -140,9 +143,11 @@ impl Word<'_> {
     }
 
     /// The end of the spans of a list of strings after this name.
-    fn list(&self, spans: &mut Vec<Range<usize>>) -> Option<usize> {
+    fn list(&self, kind: NameKind, spans: &mut Vec<Range<usize>>) -> Option<usize> {
+        if kind == NameKind::Header {
+            return None;
+        }
         let name = self.name();
-        let kind = name::kind(name).filter(|kind| *kind != NameKind::Header)?;
         let (_, at) = self.separator()?;
         let mut at = skip_spaces(self.text, at);
         if !self.text[at..].starts_with('[') {
@@ -228,7 +233,10 @@ impl Word<'_> {
                 .trim_end()
                 .to_ascii_lowercase()
                 .ends_with("identified");
-        let value = find_value(self.text, self.end).filter(|value| is_phrase && value.is_quoted)?;
+        if !is_phrase {
+            return None;
+        }
+        let value = find_value(self.text, self.end).filter(|value| value.is_quoted)?;
         (!is_harmless(self.text, "password", NameKind::Password, &value)).then_some(value.span)
     }
 

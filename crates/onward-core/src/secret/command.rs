@@ -73,6 +73,9 @@ const OPTIONS: &[(&[&str], &str, Form)] = &[
 
 /// Adds the passwords in options.
 pub(super) fn find(text: &str, spans: &mut Vec<Range<usize>>) {
+    if !has_option(text) {
+        return;
+    }
     let mentioned = OPTIONS
         .iter()
         .flat_map(|(programs, ..)| programs.iter())
@@ -84,6 +87,14 @@ pub(super) fn find(text: &str, spans: &mut Vec<Range<usize>>) {
             from += line.len();
         }
     }
+}
+
+/// Whether a word other than the first one begins with `-`.
+fn has_option(text: &str) -> bool {
+    let (before, after) = (text.as_bytes().iter(), text.as_bytes().iter().skip(1));
+    before
+        .zip(after)
+        .any(|(before, byte)| *byte == b'-' && !before.is_ascii_alphanumeric())
 }
 
 /// Adds the passwords of one line. A quoted word may be a command line itself.

@@ -101,6 +101,20 @@ const FORMATS: &[(&str, Rest, usize)] = &[
     ("onw_", Dotted, 8),
 ];
 
+/// Length of the shortest word with a known format. Most words are shorter.
+const SHORTEST: usize = {
+    let mut shortest = usize::MAX;
+    let mut at = 0;
+    while at < FORMATS.len() {
+        let (prefix, _, least) = FORMATS[at];
+        if prefix.len() + least < shortest {
+            shortest = prefix.len() + least;
+        }
+        at += 1;
+    }
+    shortest
+};
+
 /// Adds the words with a known format.
 pub(super) fn find(text: &str, spans: &mut Vec<Range<usize>>) {
     let mut at = 0;
@@ -126,6 +140,9 @@ fn is_part(c: char) -> bool {
 
 /// Whether a word has a known format.
 pub(super) fn looks_secret(word: &str) -> bool {
+    if word.len() < SHORTEST {
+        return false;
+    }
     let prefixed = FORMATS.iter().any(|(prefix, rest, least)| {
         word.strip_prefix(prefix)
             .is_some_and(|after| after.len() >= *least && rest.matches(after))

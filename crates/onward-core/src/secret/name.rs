@@ -302,9 +302,13 @@ fn may_be_secret(name: &str) -> bool {
         b"mnemonic",
     ];
     let name = name.as_bytes();
-    STEMS.iter().any(|stem| {
-        name.windows(stem.len())
-            .any(|part| part.eq_ignore_ascii_case(stem))
+    let mut ends = (0..name.len()).map(|at| &name[at..]);
+    ends.any(|end| {
+        STEMS.iter().any(|stem| {
+            end[0].eq_ignore_ascii_case(&stem[0])
+                && end.len() >= stem.len()
+                && end[..stem.len()].eq_ignore_ascii_case(stem)
+        })
     }) || name.eq_ignore_ascii_case(b"bearer")
 }
 

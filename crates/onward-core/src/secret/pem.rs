@@ -18,9 +18,14 @@ const BODY_STARTS: [&str; 7] = [
 ];
 /// Length of a line of Base64 in a PEM file, of which the body without a header consists.
 const LINE: usize = 64;
+/// Length of a word of Base64 that may begin a body.
+const LONG_WORD: usize = 32;
 
 /// Adds the bodies of private keys.
 pub(super) fn find(text: &str, spans: &mut Vec<Range<usize>>) {
+    if text.len() < LONG_WORD && !text.contains(DASHES) {
+        return;
+    }
     let mut at = 0;
     // Where the text since the last block begins.
     let mut outside = 0;
@@ -88,7 +93,7 @@ fn words_of_base64(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
         start += usize::from(is_break);
         let gap = &text[at.min(start)..start];
         let is_joined = gap.chars().all(|c| c.is_whitespace() || "\\nr".contains(c));
-        let is_long = end - start >= 32;
+        let is_long = end - start >= LONG_WORD;
         match runs.last_mut().filter(|_| is_open && is_joined) {
             Some(run) => run.end = end,
             None if is_long => runs.push(start..end),

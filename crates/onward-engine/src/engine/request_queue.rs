@@ -8,10 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use onward_core::secret;
 use onward_store::{RequestLog, Store, ToolCall, WrittenCall};
+use serde_json::Value;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
+
+use crate::sanitize;
 
 /// Maximum number of queued entries.
 const QUEUE_CAPACITY: usize = 10_000;
@@ -75,10 +79,13 @@ async fn write(store: Store, mut queue: mpsc::Receiver<Entry>) {
         let is_last = has_end_marker(&batch);
         let mut calls: Vec<_> = batch.drain(..).flatten().collect();
         while let Some(tenant) = calls.first().map(|(tenant, _)| Arc::clone(tenant)) {
-            let entries: Vec<WrittenCall> = calls
-                .extract_if(.., |(of, _)| *of == tenant)
-                .map(|(_, call)| call.written())
-                .collect();
+            let of_tenant = calls.extract_if(.., |(of, _)| *of == tenant);
+            let of_tenant: Vec<ToolCall> = of_tenant.map(|(_, call)| call).collect();
+            let prepared = tokio::task::spawn_blocking(|| prepare(of_tenant));
+            // Fails only if it panics; then nothing of the batch is stored.
+            let Ok(entries) = prepared.await else {
+                continue;
+            };
             let entries = Arc::new(entries);
             let written = store.write(&tenant, move |tx| {
                 let entries = Arc::clone(&entries);
@@ -98,6 +105,17 @@ async fn write(store: Store, mut queue: mpsc::Receiver<Entry>) {
     }
 }
 
+/// The entries as they are stored. Requests do not wait for this: masking takes several times as
+/// long as truncating.
+fn prepare(calls: Vec<ToolCall>) -> Vec<WrittenCall> {
+    let masked = calls.into_iter().map(|mut call| {
+        mask(&mut call.request, false);
+        mask(&mut call.response, false);
+        call.written()
+    });
+    masked.collect()
+}
+
 fn has_end_marker(batch: &[Entry]) -> bool {
     batch.iter().any(Option::is_none)
 }
@@ -112,4 +130,34 @@ async fn fill_batch(batch: &mut Vec<Entry>, queue: &mut mpsc::Receiver<Entry>) {
             Ok(_) => {}
         }
     }
+}
+
+/// Masks claim tokens and other secrets. `is_secret`: the texts are values of a field with a
+/// secret-like name.
+fn mask(value: &mut Value, is_secret: bool) {
+    match value {
+        Value::String(text) if is_secret => secret::MASK.clone_into(text),
+        Value::String(text) => *text = storable(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, is_secret)),
+        Value::Object(object) => {
+            let fields = std::mem::take(object).into_iter();
+            let masked = fields.map(|(key, mut value)| {
+                if key == "claimToken" {
+                    value = Value::from("[token]");
+                } else {
+                    mask(&mut value, is_secret || secret::is_secret_name(&key));
+                }
+                (storable(&key), value)
+            });
+            *object = masked.collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A text without secrets, as the database can store it.
+fn storable(text: &str) -> String {
+    let mut text = secret::mask(text);
+    sanitize::text(&mut text);
+    text
 }

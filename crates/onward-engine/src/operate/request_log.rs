@@ -3,6 +3,7 @@
 //!
 //! The first entry after dropped ones contains their count.
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,15 +30,15 @@ const MAX_KEY_CHARS: usize = 100;
 
 /// A completed request.
 #[derive(Debug, Clone)]
-pub struct CompletedRequest {
+pub struct CompletedRequest<'a> {
     /// The tool.
     pub tool: String,
     /// The session, if the agent sent one.
     pub session: Option<String>,
     /// The arguments.
-    pub request: Value,
+    pub request: Cow<'a, Value>,
     /// The response.
-    pub response: Value,
+    pub response: Cow<'a, Value>,
     /// Duration of the request.
     pub duration: Duration,
     /// Whether the response is an error.
@@ -46,12 +47,12 @@ pub struct CompletedRequest {
 
 impl Engine {
     /// Queues a request for the log. Returns immediately.
-    pub fn log_request(&self, caller: &Caller, completed: CompletedRequest) {
+    pub fn log_request(&self, caller: &Caller, completed: CompletedRequest<'_>) {
         let at = self.now();
         let (mut tool, mut session) = (completed.tool, completed.session);
         sanitize::text(&mut tool);
         sanitize::optional_text(&mut session);
-        let mut request = truncate(&completed.request);
+        let mut request = truncate(&completed.request, MAX_DEPTH);
         let dropped = self.requests.take_dropped();
         if let (Value::Object(request), true) = (&mut request, dropped > 0) {
             request.insert("callsLeftOut".to_owned(), dropped.into());
@@ -63,7 +64,7 @@ impl Engine {
             actor: caller.actor(),
             session,
             request,
-            response: truncate(&completed.response),
+            response: truncate(&completed.response, MAX_DEPTH),
             duration_us: u64::try_from(completed.duration.as_micros()).unwrap_or(u64::MAX),
             is_error: completed.is_error,
         };
@@ -96,22 +97,15 @@ impl Engine {
     }
 }
 
-/// The part of a request or response that is logged: no claim tokens and other secrets, no long
-/// texts or lists, no deep nesting.
-pub fn truncate(value: &Value) -> Value {
-    truncate_to_depth(value, MAX_DEPTH, false)
-}
-
-/// `is_secret`: the texts are values of a field with a secret-like name.
-fn truncate_to_depth(value: &Value, depth: usize, is_secret: bool) -> Value {
+/// The part of a request or response that is logged: no long texts or lists, no deep nesting.
+fn truncate(value: &Value, depth: usize) -> Value {
     match value {
-        Value::String(_) if is_secret => Value::from(secret::MASK),
         Value::String(text) => {
             let characters = text.chars().count();
             if characters > MAX_TEXT_CHARS {
                 Value::from(format!("[{characters} chars]"))
             } else {
-                Value::from(storable(text))
+                Value::from(text.as_str())
             }
         }
         Value::Array(_) if depth == 0 => Value::from("[...]"),
@@ -120,7 +114,7 @@ fn truncate_to_depth(value: &Value, depth: usize, is_secret: bool) -> Value {
             let mut kept: Vec<Value> = items
                 .iter()
                 .take(MAX_LIST_ITEMS)
-                .map(|item| truncate_to_depth(item, depth - 1, is_secret))
+                .map(|item| truncate(item, depth - 1))
                 .collect();
             if items.len() > MAX_LIST_ITEMS {
                 kept.push(Value::from(format!(
@@ -131,17 +125,8 @@ fn truncate_to_depth(value: &Value, depth: usize, is_secret: bool) -> Value {
             Value::Array(kept)
         }
         Value::Object(object) => {
-            let cut = object.iter().take(MAX_FIELDS).map(|(key, value)| {
-                let value = match key.as_str() {
-                    "claimToken" => Value::from("[token]"),
-                    key => {
-                        let is_secret = is_secret || secret::is_secret_name(key);
-                        truncate_to_depth(value, depth - 1, is_secret)
-                    }
-                };
-                let key: String = storable(key).chars().take(MAX_KEY_CHARS).collect();
-                (key, value)
-            });
+            let cut = object.iter().take(MAX_FIELDS);
+            let cut = cut.map(|(key, value)| (truncated_key(key), truncate(value, depth - 1)));
             let mut kept = cut.collect::<Map<String, Value>>();
             if object.len() > MAX_FIELDS {
                 let more = Value::from(object.len() - MAX_FIELDS);
@@ -153,7 +138,10 @@ fn truncate_to_depth(value: &Value, depth: usize, is_secret: bool) -> Value {
     }
 }
 
-/// A text without secrets, as the database can store it.
-fn storable(text: &str) -> String {
-    secret::mask(text).replace('\0', "\u{FFFD}")
+/// A long key is masked before it is cut: half a secret is still a secret.
+fn truncated_key(key: &str) -> String {
+    if key.len() <= MAX_KEY_CHARS {
+        return key.to_owned();
+    }
+    secret::mask(key).chars().take(MAX_KEY_CHARS).collect()
 }

@@ -1,6 +1,7 @@
 //! Moves to another database: every row of every table arrives, agents continue with their claims,
 //! and an interrupted move continues.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -213,8 +214,8 @@ async fn fill_session(harness: &Harness, engine: &Engine, me: &Caller, plan: Pla
         CompletedRequest {
             tool: "ping".to_owned(),
             session: None,
-            request: json!({}),
-            response: json!({ "ok": true }),
+            request: Cow::Owned(json!({})),
+            response: Cow::Owned(json!({ "ok": true })),
             duration: Duration::from_micros(5),
             is_error: false,
         },

@@ -1,5 +1,6 @@
 //! Request log: asynchronous, truncated, and never a reason for a request to fail.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use onward_core::Role;
@@ -13,12 +14,12 @@ use crate::environment::SimulatedEnvironment;
 use crate::harness::Harness;
 use crate::on_both_databases;
 
-fn call(tool: &str, request: Value) -> CompletedRequest {
+fn call(tool: &str, request: Value) -> CompletedRequest<'static> {
     CompletedRequest {
         tool: tool.to_owned(),
         session: Some("session".to_owned()),
-        request,
-        response: json!({ "ok": true }),
+        request: Cow::Owned(request),
+        response: Cow::Owned(json!({ "ok": true })),
         duration: Duration::from_micros(1_234),
         is_error: false,
     }
@@ -133,7 +134,7 @@ async fn masks_secrets_in_requests_and_responses(harness: &Harness) {
         "result": { "apiKey": "abc", "credentials": [{ "user": "me" }], "maxTokens": 5 },
     });
     let request = CompletedRequest {
-        response: data.clone(),
+        response: Cow::Owned(data.clone()),
         ..call("tool", data)
     };
     engine.log_request(&harness.me, request);

@@ -1,6 +1,7 @@
 //! Retention: deletes terminal plans, request log entries and extractions after their retention
 //! period.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use onward_engine::list::PlanQuery;
@@ -157,8 +158,8 @@ async fn deletes_old_request_log_entries(harness: &Harness) {
         let call = CompletedRequest {
             tool: tool.to_owned(),
             session: None,
-            request: json!({}),
-            response: json!({}),
+            request: Cow::Owned(json!({})),
+            response: Cow::Owned(json!({})),
             duration: Duration::ZERO,
             is_error: false,
         };

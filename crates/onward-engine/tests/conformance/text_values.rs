@@ -1,5 +1,6 @@
 //! Text values round-trip unchanged, except that U+0000 becomes U+FFFD on both backends.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use onward_core::Role;
@@ -238,8 +239,8 @@ async fn replaces_nul_in_the_request_log(harness: &Harness) {
     let call = |text: &str| CompletedRequest {
         tool: text.to_owned(),
         session: Some(text.to_owned()),
-        request: json!({ text: text }),
-        response: json!([text]),
+        request: Cow::Owned(json!({ text: text })),
+        response: Cow::Owned(json!([text])),
         duration: Duration::from_micros(1),
         is_error: false,
     };

@@ -338,9 +338,8 @@ CREATE TABLE tool_calls (
     response text NOT NULL,
     duration_us integer NOT NULL CHECK (duration_us >= 0),
     is_error integer NOT NULL CHECK (is_error IN (0, 1)),
-    PRIMARY KEY (tenant_id, call_id)
-) WITHOUT ROWID;
-CREATE INDEX tool_calls_by_time ON tool_calls (tenant_id, at, call_id);
+    PRIMARY KEY (tenant_id, at, call_id)
+);
 
 CREATE TABLE tokens (
     tenant_id text NOT NULL,

@@ -17,8 +17,9 @@ SELECT count(*) AS calls FROM (SELECT 1 FROM tool_calls
 
 -- name: tool_calls_delete_before
 -- The oldest ones, at most `$3`.
-DELETE FROM tool_calls WHERE tenant_id = $1 AND call_id IN (SELECT old.call_id FROM tool_calls AS old
-    WHERE old.tenant_id = $1 AND old.at < $2 ORDER BY old.at, old.call_id LIMIT $3);
+DELETE FROM tool_calls WHERE tenant_id = $1 AND (at, call_id) IN (SELECT old.at, old.call_id
+    FROM tool_calls AS old WHERE old.tenant_id = $1 AND old.at < $2 ORDER BY old.at, old.call_id
+    LIMIT $3);
 
 -- name: tool_calls_bytes (sqlite)
 -- Differs because SQLite does not store the size of a table. The average of the latest calls is used
