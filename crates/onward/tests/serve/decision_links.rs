@@ -183,7 +183,8 @@ async fn concurrent_requests_with_links_of_a_review_decide_it_once() {
 #[tokio::test]
 async fn a_link_expires_at_the_deadline_and_the_reminder_has_new_ones() {
     let (server, receiver) = serve(program("links-deadline"));
-    let request = json!({ "summary": "Two remain.", "remindAfterMs": 1_000 });
+    // A notification that is sent after the deadline has no links.
+    let request = json!({ "summary": "Two remain.", "remindAfterMs": 5_000 });
     let (_, review) = request_review_with(&server, request).await;
     let requests = receiver.wait_for(2).await;
     let (first, reminder) = (requests[0].json(), requests[1].json());
