@@ -57,8 +57,8 @@ mod platform {
         file.metadata().map(|file| identify(&file))
     }
 
-    /// Does not read the times of the file. Since Linux 6.13, a write after such a read changes them
-    /// at once, and each sync of the write-ahead log would also write its inode.
+    /// Does not read the times of the file: since Linux 6.13, the next write would then update them,
+    /// and each sync of the write-ahead log would also write its inode.
     #[cfg(target_os = "linux")]
     pub(super) fn identify_at(path: &Path) -> io::Result<FileId> {
         use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
