@@ -125,8 +125,12 @@ fn truncate(value: &Value, depth: usize) -> Value {
             Value::Array(kept)
         }
         Value::Object(object) => {
-            let cut = object.iter().take(MAX_FIELDS);
-            let cut = cut.map(|(key, value)| (truncated_key(key), truncate(value, depth - 1)));
+            let cut = object.iter().take(MAX_FIELDS).map(|(key, value)| {
+                if key.len() > MAX_KEY_CHARS {
+                    return truncate_long_key(key, value, depth - 1);
+                }
+                (key.clone(), truncate(value, depth - 1))
+            });
             let mut kept = cut.collect::<Map<String, Value>>();
             if object.len() > MAX_FIELDS {
                 let more = Value::from(object.len() - MAX_FIELDS);
@@ -138,10 +142,13 @@ fn truncate(value: &Value, depth: usize) -> Value {
     }
 }
 
-/// A long key is masked before it is cut: half a secret is still a secret.
-fn truncated_key(key: &str) -> String {
-    if key.len() <= MAX_KEY_CHARS {
-        return key.to_owned();
-    }
-    secret::mask(key).chars().take(MAX_KEY_CHARS).collect()
+/// A field with a long key. Secrets are masked first, because the rest of the key does not show them.
+fn truncate_long_key(key: &str, value: &Value, depth: usize) -> (String, Value) {
+    let value = if secret::is_secret_name(key) {
+        Value::from(secret::MASK)
+    } else {
+        truncate(value, depth)
+    };
+    let key = secret::mask(key).chars().take(MAX_KEY_CHARS).collect();
+    (key, value)
 }

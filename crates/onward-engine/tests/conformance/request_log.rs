@@ -126,11 +126,14 @@ async fn writes_more_requests_than_fit_into_one_batch(harness: &Harness) {
 
 async fn masks_secrets_in_requests_and_responses(harness: &Harness) {
     let engine = harness.another_engine().await;
+    let long = "a".repeat(100);
     let key = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----";
     let data = json!({
         "note": "use sk-0123456789abcdefghij and Authorization: Bearer abc.def",
         "list": ["PASSWORD=hunter2", key],
         "sk-0123456789abcdefghij": 1,
+        (format!("{long}_password")): "hunter2",
+        (format!("{} sk-0123456789abcdefghij", &long[..90])): 2,
         "result": { "apiKey": "abc", "credentials": [{ "user": "me" }], "maxTokens": 5 },
     });
     let request = CompletedRequest {
@@ -148,6 +151,8 @@ async fn masks_secrets_in_requests_and_responses(harness: &Harness) {
             "-----BEGIN PRIVATE KEY-----[secret]-----END PRIVATE KEY-----",
         ],
         "[secret]": 1,
+        (&long): "[secret]",
+        (format!("{} [secret]", &long[..90])): 2,
         "result": {
             "apiKey": "[secret]",
             "credentials": [{ "user": "[secret]" }],

@@ -26,7 +26,24 @@ impl FileId {
 
     /// The file at a path; `None` if there is none.
     pub(super) fn at(path: &Path) -> Option<Self> {
-        platform::identify_at(path).ok()
+        // Some sandboxes do not have the system call.
+        #[cfg(target_os = "linux")]
+        if let Some(id) = Self::without_times(path) {
+            return Some(id);
+        }
+        inspect(path).ok().map(|(id, _)| id)
+    }
+
+    /// Does not read the times of the file: since Linux 6.13, the next write would then update them,
+    /// and each sync of the write-ahead log would also write its inode.
+    #[cfg(target_os = "linux")]
+    fn without_times(path: &Path) -> Option<Self> {
+        use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+        let file = statx(CWD, path, AtFlags::empty(), StatxFlags::INO).ok()?;
+        Some(Self {
+            device: makedev(file.stx_dev_major, file.stx_dev_minor),
+            inode: file.stx_ino,
+        })
     }
 }
 
@@ -57,26 +74,6 @@ mod platform {
         file.metadata().map(|file| identify(&file))
     }
 
-    /// Does not read the times of the file: since Linux 6.13, the next write would then update them,
-    /// and each sync of the write-ahead log would also write its inode.
-    #[cfg(target_os = "linux")]
-    pub(super) fn identify_at(path: &Path) -> io::Result<FileId> {
-        use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
-        match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
-            Ok(file) => Ok(FileId {
-                device: makedev(file.stx_dev_major, file.stx_dev_minor),
-                inode: file.stx_ino,
-            }),
-            // Some sandboxes do not have the system call.
-            Err(_) => inspect(path).map(|(id, _)| id),
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn identify_at(path: &Path) -> io::Result<FileId> {
-        inspect(path).map(|(id, _)| id)
-    }
-
     fn identify(file: &fs::Metadata) -> (FileId, ChangeTime) {
         let id = FileId {
             device: file.dev(),
@@ -105,10 +102,6 @@ mod platform {
 
     pub(super) fn inspect(path: &Path) -> io::Result<(FileId, ChangeTime)> {
         inspect_open(&fs::File::open(path)?)
-    }
-
-    pub(super) fn identify_at(path: &Path) -> io::Result<FileId> {
-        inspect(path).map(|(id, _)| id)
     }
 
     pub(super) fn inspect_open(file: &fs::File) -> io::Result<(FileId, ChangeTime)> {
