@@ -1,5 +1,5 @@
-//! The log of MCP requests: its entries and their truncation. `engine/request_queue.rs` writes them
-//! in the background.
+//! The log of MCP requests: its entries and their truncation. `engine/request_queue.rs` masks their
+//! secrets and writes them in the background.
 //!
 //! The first entry after dropped ones contains their count.
 
