@@ -16,7 +16,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -35,33 +35,55 @@ const MAX_FILES_READ: usize = 512;
 /// Maximum number of files and directories inspected.
 const MAX_ENTRIES: usize = 20_000;
 
-/// Takes the fingerprint of the working tree that contains a directory.
-pub(crate) fn take(directory: &Path, database: Option<&Path>, budget: Duration) -> Fingerprint {
+/// A fingerprint that a thread takes. If it is dropped, git is killed.
+pub(crate) struct Pending(Option<Job>);
+
+struct Job {
+    until: Instant,
+    git: Arc<Running>,
+    result: Receiver<Fingerprint>,
+}
+
+impl Pending {
+    pub(crate) const UNAVAILABLE: Self = Self(None);
+
+    /// The fingerprint, at the latest at the end of the time budget.
+    pub(crate) fn wait(self) -> Fingerprint {
+        let Some(Job { until, result, .. }) = &self.0 else {
+            return Fingerprint::Unavailable;
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        match result.recv_timeout(left) {
+            Ok(fingerprint) => fingerprint,
+            Err(RecvTimeoutError::Disconnected) => Fingerprint::Unavailable,
+            Err(RecvTimeoutError::Timeout) => Fingerprint::TimedOut,
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        stop(&self.git);
+    }
+}
+
+/// Starts to take the fingerprint of the working tree that contains a directory.
+pub(crate) fn start(directory: &Path, database: Option<&Path>, budget: Duration) -> Pending {
     let Some(root) = checkout(directory) else {
-        return Fingerprint::Unavailable;
+        return Pending::UNAVAILABLE;
     };
-    let started = Instant::now();
+    let until = Instant::now() + budget;
     let git = Arc::new(Mutex::new(None));
-    let (sender, receiver) = channel();
-    let (running, at) = (Arc::clone(&git), started);
+    let (sender, result) = channel();
+    let running = Arc::clone(&git);
     let database = database.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
     let thread = std::thread::Builder::new().spawn(move || {
         // The receiver may have timed out.
-        sender
-            .send(inspect(&root, database, &running, at + budget))
-            .ok();
+        sender.send(inspect(&root, database, &running, until)).ok();
     });
-    if thread.is_err() {
-        return Fingerprint::Unavailable;
-    }
-    let left = budget.saturating_sub(started.elapsed());
-    match receiver.recv_timeout(left) {
-        Ok(fingerprint) => fingerprint,
-        Err(RecvTimeoutError::Disconnected) => Fingerprint::Unavailable,
-        Err(RecvTimeoutError::Timeout) => {
-            stop(&git);
-            Fingerprint::TimedOut
-        }
+    match thread {
+        Ok(_) => Pending(Some(Job { until, git, result })),
+        Err(_) => Pending::UNAVAILABLE,
     }
 }
 

@@ -20,7 +20,7 @@ use onward_engine::session::{HookSource, ObservedCall};
 use onward_engine::tool_calls::{Approval, CallRef};
 use serde_json::Value;
 
-pub(crate) use handle::{Settings, handle};
+pub(crate) use handle::{Settings, handle, start_fingerprint};
 
 /// Supported agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

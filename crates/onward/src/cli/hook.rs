@@ -154,6 +154,12 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
     if !config.sessions.keep_prompts {
         event.source.prompt = None;
     }
+    // The database is not part of the working tree. It is opened while git runs.
+    let file = match &config.database {
+        Address::File(path) => Some(path.as_path()),
+        Address::Server(_) => None,
+    };
+    let fingerprint = hooks::start_fingerprint(&event, control, file);
     let cx = Context {
         output,
         config,
@@ -170,17 +176,12 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
         let Database { engine, caller, .. } = database;
         let timeouts = cx.config.calls.timeouts_with_environment();
         let engine = engine.with_call_timeouts(timeouts);
-        let file = match &cx.config.database {
-            Address::File(path) => Some(path.clone()),
-            Address::Server(_) => None,
-        };
         let settings = hooks::Settings {
             control,
             capture: cx.config.capture.policy(),
-            database: file.as_deref(),
             with_advice,
         };
-        let handled = hooks::handle(agent, &event, &engine, &caller, &settings).await;
+        let handled = hooks::handle(agent, &event, &engine, &caller, fingerprint, &settings).await;
         if let Some(path) = hooks::usage::transcript(agent, &event.kind, &payload) {
             hooks::usage::count(&engine, &caller, &event.source.session, &path).await;
         }

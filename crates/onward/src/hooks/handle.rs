@@ -12,6 +12,7 @@ use onward_engine::session::{
 use onward_engine::{Caller, Engine, Error, machine};
 
 use super::{Agent, Event, EventKind, Reply, payload, tasks};
+use crate::fingerprint::{self, Pending};
 use crate::output::format;
 use crate::{prime, seen_claims};
 
@@ -29,11 +30,9 @@ impl From<Reply> for Handled {
 }
 
 /// The settings of a hook.
-pub(crate) struct Settings<'a> {
+pub(crate) struct Settings {
     pub(crate) control: LoopControl,
     pub(crate) capture: CapturePolicy,
-    /// The database, if it is a file, which is not part of the working tree.
-    pub(crate) database: Option<&'a Path>,
     /// Whether the agent has no skill that describes when to use Onward.
     pub(crate) with_advice: bool,
 }
@@ -44,12 +43,12 @@ pub(crate) async fn handle(
     event: &Event,
     engine: &Engine,
     caller: &Caller,
-    settings: &Settings<'_>,
+    fingerprint: Pending,
+    settings: &Settings,
 ) -> Result<Handled, Error> {
     let source = event.source.clone();
     let Settings {
         control,
-        database,
         with_advice,
         ..
     } = *settings;
@@ -64,7 +63,7 @@ pub(crate) async fn handle(
             Ok(Reply::Nothing.into())
         }
         EventKind::TurnStarted => {
-            let tree = fingerprint(event, control, database);
+            let tree = fingerprint.wait();
             let begun = engine
                 .begin_turn(caller, source.clone(), tree, control)
                 .await?;
@@ -82,7 +81,7 @@ pub(crate) async fn handle(
             Ok(text.map_or(Reply::Nothing, Reply::Context).into())
         }
         EventKind::TaskMessage { ended } => {
-            let (tree, ended) = (fingerprint(event, control, database), ended.clone());
+            let (tree, ended) = (fingerprint.wait(), ended.clone());
             engine
                 .record_task_message(caller, source, ended, tree, control)
                 .await?;
@@ -111,7 +110,7 @@ pub(crate) async fn handle(
             Ok(Reply::Nothing.into())
         }
         EventKind::ToolResults { calls, is_batch } => {
-            let tree = fingerprint(event, control, database);
+            let tree = fingerprint.wait();
             let report = match (*is_batch, agent) {
                 (true, _) => StepReport::Batch,
                 (false, Agent::ClaudeCode) => StepReport::CallOfBatch,
@@ -211,12 +210,29 @@ async fn step(
     Ok(Handled { reply, note })
 }
 
-fn fingerprint(event: &Event, control: LoopControl, database: Option<&Path>) -> Fingerprint {
-    match &event.source.directory {
-        Some(directory) if control.on_stall != OnStall::Off => {
-            crate::fingerprint::take(Path::new(directory), database, crate::fingerprint::BUDGET)
+/// Starts to take the fingerprint of the working tree, if the event needs it.
+pub(crate) fn start_fingerprint(
+    event: &Event,
+    control: LoopControl,
+    database: Option<&Path>,
+) -> Pending {
+    let is_needed = match event.kind {
+        EventKind::TurnStarted | EventKind::TaskMessage { .. } | EventKind::ToolResults { .. } => {
+            control.on_stall != OnStall::Off
         }
-        Some(_) | None => Fingerprint::Unavailable,
+        EventKind::SessionStarted { .. }
+        | EventKind::Compacted
+        | EventKind::BeforeModelRequest
+        | EventKind::BeforeToolCall { .. }
+        | EventKind::Permission { .. }
+        | EventKind::TurnEnded { .. }
+        | EventKind::SessionEnded => false,
+    };
+    match &event.source.directory {
+        Some(directory) if is_needed => {
+            fingerprint::start(Path::new(directory), database, fingerprint::BUDGET)
+        }
+        Some(_) | None => Pending::UNAVAILABLE,
     }
 }
 
