@@ -2,7 +2,7 @@
 //!
 //! Row security restricts the owner of the tables, too, so every statement runs for one tenant. The
 //! source is read in one transaction, which locks all tables against writes. The table with the
-//! progress marks the target.
+//! progress marks the target. A distributed database is rejected.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 
 use super::address::{Address, LongLivedConnection};
 use super::exec::SYNTAX;
-use super::{error, migrate, pooler};
+use super::{distribute, error, migrate, pooler};
 use crate::backend::relocation::{
     Batch, CatalogColumn, Copied, Endpoint, PROGRESS, Page, Table, Values, as_bytes, copied_tables,
     other_version, raced,
@@ -31,6 +31,12 @@ const CATALOG: &str = "SELECT relname::text, attname::text, \
     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') \
     ORDER BY relname, attnum";
 
+/// Next actions if a database is distributed.
+const SOURCE_HINT: &str = "copy its plans with `onward export` and `onward import`; the dashboard \
+    exports several plans in one file";
+const TARGET_HINT: &str = "move to a database that is not distributed, and distribute it afterwards \
+    with `onward migrate --distribute`";
+
 struct PostgresEnd {
     connection: LongLivedConnection,
     /// Types of the columns, by table and name.
@@ -43,8 +49,7 @@ struct PostgresEnd {
 /// dropped.
 pub(crate) async fn open_source(url: &str) -> Result<Box<dyn Endpoint>, Error> {
     let address = Address::parse(url)?;
-    let connection = pooler::open(&address).await?;
-    let schemas = migrate::check_server(&connection.client, &address.shown).await?;
+    let (connection, schemas) = connect(&address, "source", SOURCE_HINT).await?;
     migrate::migrate(&connection.client, &address, &schemas, false).await?;
     let mut end = PostgresEnd::new(connection);
     let tables = end.tables().await?;
@@ -62,9 +67,8 @@ pub(crate) async fn open_source(url: &str) -> Result<Box<dyn Endpoint>, Error> {
 /// Opens the target of a move, and creates its schema.
 pub(crate) async fn open_target(url: &str) -> Result<Box<dyn Endpoint>, Error> {
     let address = Address::parse(url)?;
-    let connection = pooler::open(&address).await?;
+    let (connection, schemas) = connect(&address, "target", TARGET_HINT).await?;
     let client = &connection.client;
-    let schemas = migrate::check_server(client, &address.shown).await?;
     if migrate::is_unfinished(client).await? {
         if migrate::recorded_version(client).await? != migrate::VERSION {
             return Err(other_version());
@@ -73,6 +77,29 @@ pub(crate) async fn open_target(url: &str) -> Result<Box<dyn Endpoint>, Error> {
         migrate::migrate(client, &address, &schemas, true).await?;
     }
     Ok(Box::new(PostgresEnd::new(connection)))
+}
+
+/// Connects to the source or the target; returns the connection and the schemas of its search path.
+///
+/// In a distributed database, the tenant of a session is not set on the other nodes. Row security
+/// would hide their rows: a source would be empty, also for the comparison.
+async fn connect(
+    address: &Address,
+    end: &str,
+    hint: &'static str,
+) -> Result<(LongLivedConnection, String), Error> {
+    let connection = pooler::open(address).await?;
+    let schemas = migrate::check_server(&connection.client, &address.shown).await?;
+    if distribute::is_distributed(&connection.client).await? {
+        return Err(Error::Move {
+            why: format!(
+                "the {end} `{}` is distributed over several nodes",
+                address.shown
+            ),
+            hint,
+        });
+    }
+    Ok((connection, schemas))
 }
 
 impl PostgresEnd {

@@ -1,5 +1,5 @@
 //! Rules that let Citus distribute the schema by tenant, checked in the catalog of a plain server.
-//! Each query returns the violations.
+//! Each query returns the violations. Commands run on a plain server with a substitute for Citus.
 
 use onward_testbed::psql;
 
@@ -152,4 +152,45 @@ async fn every_statement_names_its_tenant() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The catalog and the functions of Citus that the program uses. They only record their tables.
+const CITUS: &str = r#"CREATE SCHEMA citus;
+    CREATE TABLE citus.pg_extension (extname name);
+    INSERT INTO citus.pg_extension VALUES ('citus');
+    CREATE TABLE citus.pg_dist_partition (logicalrelid regclass, partmethod "char", colocationid int);
+    CREATE TABLE citus.truncated (name text);
+    CREATE FUNCTION citus.create_distributed_table(text, text, colocate_with text) RETURNS void
+        LANGUAGE sql AS $$ INSERT INTO citus.pg_dist_partition VALUES ($1::regclass, 'h', 1) $$;
+    CREATE FUNCTION citus.create_reference_table(text) RETURNS void
+        LANGUAGE sql AS $$ INSERT INTO citus.pg_dist_partition VALUES ($1::regclass, 'n', 2) $$;
+    CREATE FUNCTION citus.create_distributed_function(text, text, colocate_with text,
+        force_delegation boolean) RETURNS void LANGUAGE sql AS $$ SELECT $$;
+    CREATE FUNCTION citus.truncate_local_data_after_distributing_table(text) RETURNS void
+        LANGUAGE sql AS $$ INSERT INTO citus.truncated VALUES ($1) $$"#;
+
+/// A database with [`CITUS`] before the catalog of the server in its search path.
+async fn with_citus(cluster: &Cluster) -> String {
+    let url = cluster.database();
+    open(&url).await;
+    psql(&url, CITUS).unwrap();
+    format!("{url}?options=-c%20search_path%3Dpublic,citus,pg_catalog")
+}
+
+#[tokio::test]
+async fn rejects_a_move_from_or_to_a_distributed_database() {
+    let url = with_citus(Cluster::shared()).await;
+    open_source(&url).await.map(drop).unwrap();
+    let distributed = "SELECT citus.create_distributed_table('tenants', 'tenant_id', 'none')";
+    psql(&url, distributed).unwrap();
+    for (opened, end) in [
+        (open_source(&url).await, "source"),
+        (open_target(&url).await, "target"),
+    ] {
+        let rejected = opened.err();
+        assert!(
+            matches!(&rejected, Some(Error::Move { why, .. }) if why.contains(end)),
+            "{rejected:?}"
+        );
+    }
 }
