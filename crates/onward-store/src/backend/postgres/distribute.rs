@@ -2,7 +2,8 @@
 //! are on one node, and a transaction runs there.
 //!
 //! The coordinator connects to the other nodes with the role of a transaction, so that role must be
-//! able to log in there. Each table is distributed once; a second run distributes the missing ones.
+//! able to log in there. Each table is distributed once; a second run distributes the missing ones,
+//! and removes what an interrupted one left.
 
 use tokio_postgres::{Client, Error as Driver};
 
@@ -161,8 +162,9 @@ pub(super) async fn distribute(address: &Address) -> Result<u64, Error> {
         }
         client.batch_execute(DELEGATED).await?;
         client.batch_execute("COMMIT").await?;
-        // The rows are on the nodes; their former copies would only take space.
-        for table in &missing {
+        // The rows are on the nodes; their former copies would only take space. An earlier run may
+        // have been interrupted here, so all tables are truncated, not only those of this run.
+        for table in tables() {
             let clean = format!("SELECT truncate_local_data_after_distributing_table('{table}')");
             client.batch_execute(&clean).await?;
         }
@@ -177,8 +179,13 @@ async fn has_citus(client: &Client) -> Result<bool, Driver> {
     client.query_one(extension, &[]).await?.try_get(0)
 }
 
+/// All distributed tables.
+fn tables() -> impl Iterator<Item = &'static str> {
+    BY_TENANT.into_iter().chain(ON_EVERY_NODE)
+}
+
 async fn missing(client: &Client) -> Result<Vec<String>, Driver> {
-    let tables: Vec<&str> = BY_TENANT.into_iter().chain(ON_EVERY_NODE).collect();
+    let tables: Vec<&str> = tables().collect();
     let by_tenant = std::iter::repeat_n("h", BY_TENANT.len());
     let methods: Vec<&str> = by_tenant.chain(ON_EVERY_NODE.map(|_| "n")).collect();
     let rows = client.query(MISSING, &[&tables, &methods]).await?;

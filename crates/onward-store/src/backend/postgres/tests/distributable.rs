@@ -194,3 +194,19 @@ async fn rejects_a_move_from_or_to_a_distributed_database() {
         );
     }
 }
+
+#[tokio::test]
+async fn repeats_the_truncation_that_an_interrupted_distribution_left_out() {
+    // A separate cluster: the distribution changes the role of all databases.
+    let cluster = Cluster::start();
+    let url = with_citus(&cluster).await;
+    let all = distribute::BY_TENANT.len() + distribute::ON_EVERY_NODE.len();
+    for missing in [all, 0] {
+        let distributed = Postgres::distribute(&url).await.unwrap();
+        assert_eq!(usize::try_from(distributed).unwrap(), missing);
+        let truncated = psql(&url, "SELECT count(DISTINCT name) FROM truncated").unwrap();
+        assert_eq!(truncated.trim(), all.to_string());
+        // As if the process had been killed after the commit.
+        psql(&url, "DELETE FROM truncated").unwrap();
+    }
+}
