@@ -10,6 +10,7 @@ mod pooler;
 mod programs;
 mod server;
 
+use std::io::{Write as _, stderr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -28,8 +29,9 @@ pub const PGVECTOR: &str = "ONWARD_TEST_PGVECTOR";
 /// Like [`PGVECTOR`], for a pgvector version that is too old.
 pub const OLD_PGVECTOR: &str = "ONWARD_TEST_OLD_PGVECTOR";
 
-/// The variable with the URL of a database on the coordinator of a Citus cluster, to which its nodes
-/// were added. The user must be a superuser that can log in to all nodes without a password.
+/// The variable with the URL of a database on the coordinator of a Citus cluster, to which its
+/// workers were added. The workers must reach the coordinator at the host and port of the URL. The
+/// user must be a superuser that can log in to all nodes without a password.
 pub const DISTRIBUTED: &str = "ONWARD_TEST_DISTRIBUTED";
 
 /// A running PostgreSQL server, with `fsync` on as in production.
@@ -116,16 +118,12 @@ impl Cluster {
     }
 
     /// The Citus cluster in [`DISTRIBUTED`], shared by all tests of this process. Prints a message
-    /// and returns `None` if the variable is not set.
+    /// once and returns `None` if the variable is not set.
     ///
     /// # Panics
     ///
-    /// If the URL is invalid or its database has no nodes.
+    /// If the URL is invalid or its database has no workers.
     #[must_use]
-    #[allow(
-        clippy::print_stdout,
-        reason = "skipped tests must be visible in the output"
-    )]
     pub fn distributed() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Cluster>> = OnceLock::new();
         let shared = SHARED.get_or_init(|| {
@@ -133,15 +131,20 @@ impl Cluster {
                 .ok()
                 .filter(|url| !url.is_empty());
             let Some(url) = url else {
-                println!("skipped on a distributed database: `{DISTRIBUTED}` is not set");
+                // `println!` and `eprintln!` would be captured with the output of the test.
+                let skipped = "skipped on a distributed database";
+                writeln!(stderr(), "{skipped}: `{DISTRIBUTED}` is not set").ok();
                 return None;
             };
             let address =
                 Address::parse(&url).unwrap_or_else(|| panic!("invalid `{DISTRIBUTED}`: `{url}`"));
+            // The catalog need not contain the coordinator, whose group is 0.
             let question = "SELECT nodename || ':' || nodeport FROM pg_dist_node \
-                WHERE isactive AND noderole = 'primary' ORDER BY groupid";
-            let nodes = unwrap_or_panic(psql(&url, question));
-            let nodes = nodes.lines().map(|node| address.at(node)).collect();
+                WHERE groupid <> 0 AND isactive AND noderole = 'primary' ORDER BY groupid";
+            let workers = unwrap_or_panic(psql(&url, question));
+            let workers = workers.lines().map(|node| address.at(node));
+            let nodes: Vec<Address> = std::iter::once(address.clone()).chain(workers).collect();
+            assert!(nodes.len() > 1, "`{DISTRIBUTED}` has no workers: `{url}`");
             Some(Self {
                 address,
                 own: None,

@@ -4,7 +4,7 @@
 //! the rest.
 
 /// `{prefix}/{database}{options}`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     /// `postgres://user@host:port`, without a trailing `/`.
     prefix: String,
