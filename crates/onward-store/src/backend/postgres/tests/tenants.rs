@@ -28,6 +28,43 @@ async fn every_tenant_table_has_row_security() {
     );
 }
 
+/// The functions that row security does not restrict. `docs/threat-model.md` lists those that return
+/// rows of all tenants; the others compare the tenant of the session, or read no rows of tenants.
+#[tokio::test]
+async fn only_known_functions_run_as_the_owner() {
+    let url = Cluster::shared().database();
+    open(&url).await;
+    let executable = |role: &str| {
+        let functions = format!(
+            "SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace \
+             AND has_function_privilege('{role}', oid, 'EXECUTE') ORDER BY proname"
+        );
+        psql(&url, &functions).unwrap()
+    };
+    assert_eq!(executable("public"), "");
+    assert_eq!(
+        executable("onward_tenant")
+            .split_whitespace()
+            .collect::<Vec<_>>(),
+        [
+            "onward_delete_events",
+            "onward_due_calls_of_host",
+            "onward_due_calls_until",
+            "onward_due_first",
+            "onward_due_late",
+            "onward_due_until",
+            "onward_near",
+            "onward_obstacles",
+            "onward_plan_word_count",
+            "onward_plans_found",
+            "onward_search",
+            "onward_tenants",
+            "onward_token_of_hash",
+            "onward_word_count",
+        ]
+    );
+}
+
 async fn tenants_are_apart(postgres: &Postgres) {
     put(postgres, "a", "one").await.unwrap();
     assert_eq!(keys(postgres, "a").await, 1);
