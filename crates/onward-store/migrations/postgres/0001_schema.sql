@@ -883,12 +883,17 @@ BEGIN
 END;
 $$;
 
+-- The following functions read across tenants, and return nothing in a transaction that has set one.
+
 -- All tenants, for an operator.
 CREATE FUNCTION onward_tenants()
 RETURNS TABLE (tenant_id text, agents_decide_reviews bigint, created_at bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 BEGIN
+    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
+        RETURN;
+    END IF;
     RETURN QUERY SELECT tenant_id, agents_decide_reviews, created_at FROM tenants ORDER BY tenant_id;
 END;
 $$;
@@ -910,6 +915,9 @@ DECLARE
     of_plans bigint;
     of_calls bigint;
 BEGIN
+    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
+        RETURN NULL;
+    END IF;
     SELECT min(at) INTO of_plans FROM due;
     SELECT min(at) INTO of_calls FROM due_calls;
     RETURN least(of_plans, of_calls);
@@ -922,6 +930,9 @@ RETURNS TABLE (tenant_id text, plan_id uuid, at bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 BEGIN
+    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
+        RETURN;
+    END IF;
     RETURN QUERY SELECT tenant_id, plan_id, at FROM due WHERE at <= until ORDER BY at LIMIT most;
 END;
 $$;
@@ -955,6 +966,9 @@ CREATE FUNCTION onward_due_late(now bigint, latest bigint)
 RETURNS TABLE (tenant_id text, plan_id uuid, at bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
+    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
+        RETURN;
+    END IF;
     RETURN QUERY SELECT due.tenant_id, due.plan_id, due.at FROM due
         WHERE due.at > now AND EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = due.tenant_id
             AND steps.plan_id = due.plan_id AND steps.status = 'in_progress'
@@ -969,6 +983,9 @@ RETURNS TABLE (tenant_id text, session_id text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 BEGIN
+    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
+        RETURN;
+    END IF;
     RETURN QUERY SELECT DISTINCT tenant_id, session_id FROM due_calls WHERE at <= until LIMIT most;
 END;
 $$;
@@ -979,6 +996,9 @@ RETURNS TABLE (tenant_id text, session_id text, host text, boot text, process bi
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 BEGIN
+    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
+        RETURN;
+    END IF;
     RETURN QUERY SELECT tenant_id, session_id, host, boot, process, started FROM due_calls
         WHERE host = asked ORDER BY tenant_id, session_id;
 END;
