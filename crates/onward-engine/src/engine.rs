@@ -184,11 +184,6 @@ impl Engine {
         Ok(self.store.versions().await?)
     }
 
-    /// The files of the database, of which some may not exist; empty if a server stores it.
-    pub fn files(&self) -> Vec<std::path::PathBuf> {
-        self.store.files()
-    }
-
     /// Number of bytes that the next checkpoint has to copy.
     pub fn checkpoint_size(&self) -> u64 {
         self.store.checkpoint_size()

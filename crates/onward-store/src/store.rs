@@ -503,11 +503,6 @@ impl Store {
         copying.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// The files of the database, of which some may not exist; empty if a server stores it.
-    pub fn files(&self) -> Vec<PathBuf> {
-        self.file().map_or_else(Vec::new, sqlite::files)
-    }
-
     /// Number of bytes that the next checkpoint has to copy.
     pub fn checkpoint_size(&self) -> u64 {
         self.file().map_or(0, sqlite::log_size)
