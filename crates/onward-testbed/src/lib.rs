@@ -15,6 +15,7 @@
 mod cluster;
 mod database;
 mod dir;
+mod git;
 pub mod golden;
 mod random;
 
@@ -38,6 +39,7 @@ pub use cluster::{
 };
 pub use database::{Backend, Database};
 pub use dir::TestDir;
+pub use git::{git, run_git};
 pub use random::{Rng, seed};
 
 #[cfg(feature = "binary")]

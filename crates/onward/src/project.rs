@@ -103,22 +103,10 @@ fn read_small(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::process::Command;
 
-    use onward_testbed::TestDir;
+    use onward_testbed::{TestDir, git};
 
     use super::*;
-
-    fn git(folder: &Path, arguments: &[&str]) {
-        let done = Command::new("git")
-            .arg("-C")
-            .arg(folder)
-            .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
-            .args(arguments)
-            .output()
-            .expect("git runs");
-        assert!(done.status.success(), "{done:?}");
-    }
 
     fn mark(folder: &Path) {
         fs::create_dir_all(folder.join(".onward")).expect("create `.onward`");

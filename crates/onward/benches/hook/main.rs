@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use onward_testbed::TestDir;
+use onward_testbed::{TestDir, git};
 
 /// Number of runs of each process.
 const ROUNDS: usize = 300;
@@ -30,11 +30,7 @@ impl Directories {
         let dir = TestDir::new("bench-hook");
         std::fs::create_dir(dir.join("plain")).expect("directory created");
         dir.write("checkout/a.txt", "a");
-        let git = Command::new("git")
-            .args(["init", "-q"])
-            .current_dir(dir.join("checkout"))
-            .status();
-        assert!(git.expect("git is installed").success(), "git init failed");
+        git(&dir.join("checkout"), &["init", "-q"]);
         Self(dir)
     }
 

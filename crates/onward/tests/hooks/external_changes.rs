@@ -1,22 +1,9 @@
 //! Changes of the working tree count as progress, regardless of the results of the calls.
 
-use std::process::Command;
-
 use onward_core::turn::{Judgement, Progress};
+use onward_testbed::git;
 
 use crate::harness::Harness;
-
-fn git(harness: &Harness, arguments: &[&str]) {
-    let run = Command::new("git")
-        .args(["-c", "user.name=me", "-c", "user.email=me@example.org"])
-        .args(arguments)
-        .current_dir(harness.work_dir())
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null")
-        .output()
-        .expect("git is installed");
-    assert!(run.status.success(), "{arguments:?}: {run:?}");
-}
 
 fn write(harness: &Harness, name: &str, text: &str) {
     let path = harness.work_dir().join(name);
@@ -27,11 +14,11 @@ fn write(harness: &Harness, name: &str, text: &str) {
 /// A checkout with one commit and one modified file.
 fn checkout(test: &str) -> Harness {
     let harness = Harness::new(test, "codex");
-    git(&harness, &["init", "-q", "-b", "main"]);
+    git(harness.work_dir(), &["init", "-q", "-b", "main"]);
     write(&harness, "a.txt", "one\n");
     write(&harness, "b.txt", "one\n");
-    git(&harness, &["add", "."]);
-    git(&harness, &["commit", "-q", "-m", "first"]);
+    git(harness.work_dir(), &["add", "."]);
+    git(harness.work_dir(), &["commit", "-q", "-m", "first"]);
     write(&harness, "a.txt", "two\n");
     harness.send("prompt").assert_empty();
     harness
@@ -92,9 +79,11 @@ fn a_change_of_the_working_tree_is_progress() {
         ("new file in an untracked directory", &|| {
             write(&harness, "new/deep/d.txt", "one\n");
         }),
-        ("staged file", &|| git(&harness, &["add", "a.txt"])),
+        ("staged file", &|| {
+            git(harness.work_dir(), &["add", "a.txt"]);
+        }),
         ("commit", &|| {
-            git(&harness, &["commit", "-q", "-m", "second"])
+            git(harness.work_dir(), &["commit", "-q", "-m", "second"]);
         }),
         ("deleted file", &|| {
             std::fs::remove_file(harness.work_dir().join("new/c.txt")).unwrap();

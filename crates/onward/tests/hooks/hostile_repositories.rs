@@ -2,8 +2,9 @@
 //! configuration names, and still detects changes.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+
+use onward_testbed::{git, run_git};
 
 use crate::harness::Harness;
 
@@ -105,24 +106,6 @@ impl HostileRepository {
         let steps = session["turns"][0]["steps"].as_array().unwrap();
         steps.last().unwrap().clone()
     }
-}
-
-fn run_git(folder: &Path, arguments: &[&str]) -> std::process::Output {
-    Command::new("git")
-        .args(["-c", "user.name=me", "-c", "user.email=me@example.org"])
-        .args(arguments)
-        .current_dir(folder)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null")
-        .stdin(Stdio::null())
-        .output()
-        .expect("git is installed")
-}
-
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let run = run_git(folder, arguments);
-    assert!(run.status.success(), "{arguments:?}: {run:?}");
-    String::from_utf8(run.stdout).unwrap()
 }
 
 /// Removes the files of the program's runs, which the setup may have caused.

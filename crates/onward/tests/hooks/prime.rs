@@ -1,10 +1,8 @@
 //! The summary of a project at the start of a session and after compaction.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
-use onward_testbed::Run;
+use onward_testbed::{Run, git};
 use serde_json::Value;
 
 use crate::harness::{Harness, compare_golden};
@@ -25,17 +23,6 @@ fn context(reply: &Run) -> String {
 fn start(harness: &Harness, cause: &str) -> Run {
     let payload = harness.payload("session_start").replace("startup", cause);
     harness.send_payload(&payload)
-}
-
-fn git(folder: &Path, arguments: &[&str]) {
-    let done = Command::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(done.status.success(), "{done:?}");
 }
 
 #[test]
