@@ -32,6 +32,8 @@ mod process;
 #[cfg(feature = "binary")]
 mod program;
 #[cfg(feature = "binary")]
+pub mod sdk_client;
+#[cfg(feature = "binary")]
 mod server;
 
 pub use cluster::{

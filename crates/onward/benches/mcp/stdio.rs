@@ -1,4 +1,7 @@
 //! A client over stdio: writes one line and waits for the response line.
+//!
+//! The testbed's client reads on a second thread. The wake-up of that thread would be part of every
+//! measured call.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -19,11 +19,13 @@ use onward_core::role::TenantPolicy;
 use onward_engine::engine::Settings;
 use onward_engine::{Address, Caller, Engine};
 use onward_testbed::TestDir;
+use onward_testbed::mcp_client::{ERAS, Era};
+use onward_testbed::sdk_client::SdkClient;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams,
-    ElicitResult, ElicitationAction, ErrorData, Implementation, ProtocolVersion,
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ErrorData, Implementation,
 };
-use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RequestContext, RunningService};
+use rmcp::service::RequestContext;
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -91,7 +93,7 @@ impl ClientHandler for SamplingClient {
 async fn extracts_with_the_clients_model_if_none_is_configured() {
     let dir = TestDir::new("sampling");
     let engine = open(&dir).await;
-    for lifecycle in eras() {
+    for era in ERAS {
         for (answers, valid, count) in [
             (vec![r#"{"moons": COUNT}"#], true, Some(1)),
             // The retry contains the first answer and its issues.
@@ -100,7 +102,7 @@ async fn extracts_with_the_clients_model_if_none_is_configured() {
         ] {
             let handler = SamplingClient(Arc::new(std::sync::Mutex::new(answers)));
             let caller = Some(Caller::local("test"));
-            let client = connect(&engine, caller, handler.clone(), lifecycle.clone()).await;
+            let client = connect(&engine, caller, handler.clone(), era).await;
             let arguments = json!({
                 "schema": {
                     "type": "object",
@@ -109,7 +111,7 @@ async fn extracts_with_the_clients_model_if_none_is_configured() {
                 },
                 "sourceText": "Io and Europa",
             });
-            let response = call(&client, "extract_data", arguments).await;
+            let response = client.call("extract_data", arguments).await;
             let field = |name: &str| response.get(name).cloned().unwrap_or_default();
             assert_eq!(field("valid"), valid, "{response}");
             assert_eq!(field("model"), "client-model");
@@ -124,19 +126,19 @@ async fn extracts_with_the_clients_model_if_none_is_configured() {
         // The model returns nothing: the agent gets an error.
         let caller = Some(Caller::local("test"));
         let handler = SamplingClient::default();
-        let client = connect(&engine, caller, handler, lifecycle.clone()).await;
+        let client = connect(&engine, caller, handler, era).await;
         let arguments = json!({ "schema": {}, "sourceText": "Io and Europa" });
         let params = CallToolRequestParams::new("extract_data");
         let params = params.with_arguments(arguments.as_object().cloned().unwrap_or_default());
-        if let Ok(response) = client.call_tool(params).await {
+        if let Ok(response) = client.connection.call_tool(params).await {
             assert_eq!(response.is_error, Some(true), "{response:?}");
         }
         // A viewer may not use the model.
         let handler = SamplingClient::default();
-        let client = connect(&engine, Some(viewer()), handler, lifecycle).await;
+        let client = connect(&engine, Some(viewer()), handler, era).await;
         let arguments = json!({ "schema": {}, "sourceText": "Io and Europa" });
-        let response = send(&client, "extract_data", arguments).await;
-        assert_eq!(error_code(&response), "forbidden");
+        let error = client.call_rejected("extract_data", arguments).await;
+        assert_eq!(error["code"], "forbidden");
     }
     engine.close().await;
 }
@@ -158,8 +160,8 @@ async fn connect<C: ClientHandler>(
     engine: &Engine,
     caller: Option<Caller>,
     handler: C,
-    lifecycle: ClientLifecycleMode,
-) -> RunningService<RoleClient, C> {
+    era: Era,
+) -> SdkClient<C> {
     let (_, closing) = watch::channel(false);
     let setup = Setup {
         tool_context: ToolContext {
@@ -183,40 +185,7 @@ async fn connect<C: ClientHandler>(
         let service = rmcp::service::serve_directly(Server::new(setup), server_end, None);
         drop(service.waiting().await);
     });
-    let client = handler.serve_with_lifecycle(client_end, lifecycle).await;
-    client.expect("connection is established")
-}
-
-async fn send<C: ClientHandler>(
-    client: &RunningService<RoleClient, C>,
-    tool: &'static str,
-    arguments: Value,
-) -> CallToolResult {
-    let arguments = arguments.as_object().cloned().unwrap_or_default();
-    let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-    let response = client.call_tool(params).await;
-    response.unwrap_or_else(|why| panic!("{tool}: {why}"))
-}
-
-/// Calls a tool that must succeed.
-async fn call<C: ClientHandler>(
-    client: &RunningService<RoleClient, C>,
-    tool: &'static str,
-    arguments: Value,
-) -> Value {
-    let response = send(client, tool, arguments).await;
-    assert_ne!(response.is_error, Some(true), "{tool}: {response:?}");
-    response.structured_content.expect("structured content")
-}
-
-/// The code of an error response.
-fn error_code(response: &CallToolResult) -> String {
-    assert_eq!(response.is_error, Some(true), "{response:?}");
-    let text = response.content.first().and_then(|block| block.as_text());
-    let text = text.expect("error has a text");
-    let error: Value = serde_json::from_str(&text.text).expect("text is JSON");
-    let code = error.pointer("/error/code").and_then(Value::as_str);
-    code.expect("error has a code").to_owned()
+    SdkClient::with_transport(handler, client_end, era).await
 }
 
 /// Requests a review. Returns the response and the number of forms.
@@ -224,7 +193,7 @@ async fn review(
     engine: &Engine,
     role: Role,
     agents_decide_reviews: bool,
-    lifecycle: ClientLifecycleMode,
+    era: Era,
 ) -> (Value, usize) {
     let caller = Caller {
         role,
@@ -234,41 +203,32 @@ async fn review(
         ..Caller::local("test")
     };
     let handler = FormClient::default();
-    let client = connect(engine, Some(caller), handler.clone(), lifecycle).await;
+    let client = connect(engine, Some(caller), handler.clone(), era).await;
     let plan = json!({
         "name": "n",
         "researchQuestion": "q",
         "steps": [{ "stepType": "custom", "instructions": "i" }],
     });
-    let plan = call(&client, "create_research_plan", plan).await;
+    let plan = client.call("create_research_plan", plan).await;
     let step = json!({ "planId": plan.get("planId") });
-    let step = call(&client, "get_next_step", step).await;
+    let step = client.call("get_next_step", step).await;
     let arguments = json!({ "stepId": step.get("stepId"), "summary": "s" });
-    let response = call(&client, "request_user_review", arguments).await;
+    let response = client.call("request_user_review", arguments).await;
     (response, handler.0.load(Ordering::SeqCst))
-}
-
-fn eras() -> [ClientLifecycleMode; 2] {
-    [
-        ClientLifecycleMode::Initialize,
-        ClientLifecycleMode::Discover {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        },
-    ]
 }
 
 #[tokio::test]
 async fn shows_no_form_to_an_agent_unless_its_tenant_allows_it() {
     let dir = TestDir::new("forms");
     let engine = open(&dir).await;
-    for lifecycle in eras() {
+    for era in ERAS {
         for (role, allowed, expected) in [
             (Role::Owner, false, 1),
             (Role::Member, false, 1),
             (Role::Agent, false, 0),
             (Role::Agent, true, 1),
         ] {
-            let (response, forms) = review(&engine, role, allowed, lifecycle.clone()).await;
+            let (response, forms) = review(&engine, role, allowed, era).await;
             assert_eq!(forms, expected, "{role}, allowed: {allowed}");
             let field = |name: &str| response.get(name).and_then(Value::as_str);
             if expected == 1 {
@@ -291,11 +251,11 @@ async fn shows_no_form_to_an_agent_unless_its_tenant_allows_it() {
 async fn rejects_unauthenticated_requests() {
     let dir = TestDir::new("unauthenticated");
     let engine = open(&dir).await;
-    let [lifecycle, _] = eras();
-    let client = connect(&engine, None, FormClient::default(), lifecycle).await;
-    let call = client.call_tool(CallToolRequestParams::new("ping")).await;
+    let client = connect(&engine, None, FormClient::default(), Era::Handshake).await;
+    let ping = CallToolRequestParams::new("ping");
+    let call = client.connection.call_tool(ping).await;
     assert!(call.is_err(), "{call:?}");
-    assert!(client.list_all_resources().await.is_err());
+    assert!(client.connection.list_all_resources().await.is_err());
     engine.close().await;
 }
 
@@ -303,9 +263,9 @@ async fn rejects_unauthenticated_requests() {
 async fn a_viewer_may_only_read() {
     let dir = TestDir::new("viewer");
     let engine = open(&dir).await;
-    let [lifecycle, _] = eras();
-    let client = connect(&engine, Some(viewer()), FormClient::default(), lifecycle).await;
-    call(&client, "list_active_plans", json!({})).await;
+    let handler = FormClient::default();
+    let client = connect(&engine, Some(viewer()), handler, Era::Handshake).await;
+    client.call("list_active_plans", json!({})).await;
     let id = "00000000-0000-4000-8000-000000000000";
     for (tool, arguments) in [
         ("get_next_step", json!({ "planId": id })),
@@ -320,8 +280,8 @@ async fn a_viewer_may_only_read() {
         ("submit_feedback", json!({ "planId": id, "rating": 1 })),
         ("extract_data", json!({ "schema": {}, "sourceText": "s" })),
     ] {
-        let response = send(&client, tool, arguments).await;
-        assert_eq!(error_code(&response), "forbidden", "{tool}");
+        let error = client.call_rejected(tool, arguments).await;
+        assert_eq!(error["code"], "forbidden", "{tool}");
     }
     engine.close().await;
 }

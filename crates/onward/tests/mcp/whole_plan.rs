@@ -3,61 +3,18 @@
 
 use onward_testbed::Program;
 use onward_testbed::mcp_client::{ERAS, Era};
-use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};
-use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RoleClient, RunningService};
-use rmcp::transport::TokioChildProcess;
+use onward_testbed::sdk_client::SdkClient;
 use serde_json::{Value, json};
 
 use crate::program;
 
-struct Client(RunningService<RoleClient, ClientConfig>);
-
-impl Client {
-    async fn start(dir: &Program, era: Era) -> Self {
-        let mut command = tokio::process::Command::from(dir.command(&[]));
-        command.arg("mcp");
-        let process = TokioChildProcess::new(command).expect("binary starts");
-        let lifecycle = match era {
-            Era::Handshake => ClientLifecycleMode::Initialize,
-            Era::Stateless => ClientLifecycleMode::Discover {
-                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            },
-        };
-        let client = ClientConfig::default();
-        let running = client.serve_with_lifecycle(process, lifecycle).await;
-        Self(running.expect("connection is established"))
-    }
-
-    async fn send(&self, tool: &str, arguments: Value) -> CallToolResult {
-        let arguments = arguments
-            .as_object()
-            .expect("arguments are an object")
-            .clone();
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let response = self.0.call_tool(params).await;
-        response.unwrap_or_else(|why| panic!("{tool}: {why}"))
-    }
-
-    async fn call(&self, tool: &str, arguments: Value) -> Value {
-        let response = self.send(tool, arguments).await;
-        assert_ne!(response.is_error, Some(true), "{tool}: {response:?}");
-        response.structured_content.expect("structured content")
-    }
-
-    async fn call_rejected(&self, tool: &str, arguments: Value) -> Value {
-        let response = self.send(tool, arguments).await;
-        assert_eq!(response.is_error, Some(true), "{tool}: {response:?}");
-        assert!(response.structured_content.is_none(), "{tool}");
-        let text = response.content[0].as_text().expect("text content");
-        let content: Value = serde_json::from_str(&text.text).expect("text is JSON");
-        content["error"].clone()
-    }
-
-    async fn next(&self, plan: &Value) -> Value {
-        let next = self.call("get_next_step", json!({ "planId": plan })).await;
-        assert_eq!(next["status"], "step_started", "{next}");
-        next
-    }
+/// Claims the next step.
+async fn claim_next(client: &SdkClient, plan: &Value) -> Value {
+    let next = client
+        .call("get_next_step", json!({ "planId": plan }))
+        .await;
+    assert_eq!(next["status"], "step_started", "{next}");
+    next
 }
 
 /// Five steps and two branches: one skips a step, one adds a step.
@@ -94,7 +51,7 @@ fn plan() -> Value {
 }
 
 async fn complete(dir: &Program, era: Era) {
-    let client = Client::start(dir, era).await;
+    let client = SdkClient::start(dir, era).await;
     let skill = client
         .call(
             "log_skill_execution",
@@ -117,7 +74,7 @@ async fn complete(dir: &Program, era: Era) {
     review(&client, plan).await;
     finish(&client, plan, &late).await;
 
-    client.0.cancel().await.expect("connection closes");
+    client.close().await;
     let audit = dir.run_json(&["--json", "plan", "log", plan.as_str().expect("plan id")]);
     let events = audit["events"].as_array().expect("events");
     let names: Vec<&str> = events
@@ -136,8 +93,8 @@ async fn complete(dir: &Program, era: Era) {
 }
 
 /// Steps 1 and 3: one branch skips step 2, the other adds a step.
-async fn branches(client: &Client, plan: &Value) {
-    let step = client.next(plan).await;
+async fn branches(client: &SdkClient, plan: &Value) {
+    let step = claim_next(client, plan).await;
     let submitted = client
         .call(
             "submit_step_result",
@@ -176,8 +133,8 @@ async fn branches(client: &Client, plan: &Value) {
 
 /// Step 4 is requeued and claimed again. The first result arrives too late and is stored as an
 /// artifact.
-async fn take_over(client: &Client, plan: &Value) -> Value {
-    let first = client.next(plan).await;
+async fn take_over(client: &SdkClient, plan: &Value) -> Value {
+    let first = claim_next(client, plan).await;
     assert_eq!(first["instructions"], "Search again");
     // Instead of waiting for a stall.
     client
@@ -186,7 +143,7 @@ async fn take_over(client: &Client, plan: &Value) -> Value {
             json!({ "planId": plan, "action": "requeue_step", "stepId": first["stepId"] }),
         )
         .await;
-    let second = client.next(plan).await;
+    let second = claim_next(client, plan).await;
     assert_eq!(second["stepId"], first["stepId"]);
     assert_eq!(second["attempt"], 2);
     let late = client
@@ -218,7 +175,7 @@ async fn take_over(client: &Client, plan: &Value) -> Value {
 }
 
 /// Step 5 is under review: the user requests a change, then approves.
-async fn review(client: &Client, plan: &Value) {
+async fn review(client: &SdkClient, plan: &Value) {
     let status = client
         .call("get_plan_status", json!({ "planId": plan }))
         .await;
@@ -243,7 +200,7 @@ async fn review(client: &Client, plan: &Value) {
     assert_eq!(decided["stepStatus"], "in_progress");
     let instructions = decided["instructions"].as_str().expect("instructions");
     assert!(instructions.contains("Shorter"), "{instructions}");
-    let next = client.next(plan).await;
+    let next = claim_next(client, plan).await;
     assert_eq!(next["stepId"], *step, "the step is returned once");
     let review = json!({ "stepId": step, "summary": "Now?" });
     client.call("request_user_review", review).await;
@@ -254,8 +211,8 @@ async fn review(client: &Client, plan: &Value) {
 }
 
 /// The last step, and the state of the completed plan.
-async fn finish(client: &Client, plan: &Value, late: &Value) {
-    let step = client.next(plan).await;
+async fn finish(client: &SdkClient, plan: &Value, late: &Value) {
+    let step = claim_next(client, plan).await;
     let submitted = client
         .call(
             "submit_step_result",

@@ -9,13 +9,14 @@ use onward_engine::engine::Settings;
 use onward_engine::environment::Environment;
 use onward_engine::machine::SystemEnvironment;
 use onward_engine::{Address, Engine};
+use onward_testbed::mcp_client::Era;
+use onward_testbed::sdk_client::SdkClient;
 use onward_testbed::{Program, send};
 use reqwest::Method;
 use reqwest::header::AUTHORIZATION;
 use serde_json::Value;
 
 use crate::basics::plan;
-use crate::mcp::{Agent, Protocol};
 use crate::page_routes::{self, Route, Visitor};
 use crate::program;
 use crate::routes::{ROLES, is_allowed, samples};
@@ -244,7 +245,7 @@ async fn every_role_is_limited_to_its_permissions_on_tools() {
     let samples = samples(&server, Some(&owner), &ids).await;
     let mut counts = [0, 0];
     for (role, token) in tokens.iter().rev() {
-        let agent = Agent::connect(&server, Protocol::Handshake, Some(token)).await;
+        let agent = SdkClient::connect(&server, Era::Handshake, Some(token)).await;
         let tools = agent.tool_names().await;
         for sample in samples
             .iter()

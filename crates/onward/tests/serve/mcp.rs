@@ -1,91 +1,22 @@
 //! `/mcp`: a whole plan with a real client in both protocol versions, session isolation, shutdown
 //! and revoked tokens.
 
-use std::borrow::Cow;
-
+use onward_testbed::mcp_client::{ERAS, Era};
+use onward_testbed::sdk_client::SdkClient;
 use onward_testbed::{Response, Server, send};
 use reqwest::{Method, RequestBuilder};
-use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};
-use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
-use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{RoleClient, ServiceExt};
 use serde_json::{Value, json};
 
 use crate::basics::plan;
 use crate::program;
-
-/// The protocol: sessions with a handshake (2025-11-25), or stateless (2026-07-28).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Protocol {
-    Handshake,
-    Stateless,
-}
-
-const PROTOCOLS: [Protocol; 2] = [Protocol::Handshake, Protocol::Stateless];
-
-/// A connected client.
-pub(crate) struct Agent(RunningService<RoleClient, ClientConfig>);
-
-impl Agent {
-    pub(crate) async fn connect(server: &Server, protocol: Protocol, token: Option<&str>) -> Self {
-        let at = format!("{}/mcp", server.url);
-        let mut config = StreamableHttpClientTransportConfig::with_uri(at);
-        if let Some(token) = token {
-            config = config.auth_header(token);
-        }
-        let transport = StreamableHttpClientTransport::from_config(config);
-        let client = ClientConfig::default();
-        let connected = match protocol {
-            Protocol::Handshake => client.serve(transport).await,
-            Protocol::Stateless => {
-                let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-                let lifecycle = ClientLifecycleMode::Discover { preferred_versions };
-                client.serve_with_lifecycle(transport, lifecycle).await
-            }
-        };
-        Self(connected.expect("client connected"))
-    }
-
-    pub(crate) async fn tool_names(&self) -> Vec<String> {
-        let tools = self.0.list_all_tools().await.expect("value is a list");
-        tools.into_iter().map(|tool| tool.name.into()).collect()
-    }
-
-    /// The response or error of a tool.
-    pub(crate) async fn response(&self, tool: &str, arguments: Value) -> Value {
-        let result = self.call_raw(tool.to_owned(), arguments).await;
-        let text = result.content.first().and_then(|content| content.as_text());
-        let text = &text.expect("text returned").text;
-        serde_json::from_str(text).expect("text is JSON")
-    }
-
-    async fn call_raw(
-        &self,
-        tool: impl Into<Cow<'static, str>>,
-        arguments: Value,
-    ) -> CallToolResult {
-        let arguments = arguments.as_object().expect("value is an object").clone();
-        let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-        self.0.call_tool(params).await.expect("response received")
-    }
-
-    async fn call(&self, tool: &'static str, arguments: Value) -> Value {
-        let result = self.call_raw(tool, arguments).await;
-        assert_ne!(result.is_error, Some(true), "{tool}: {result:?}");
-        result
-            .structured_content
-            .expect("structured content returned")
-    }
-}
 
 #[tokio::test]
 async fn an_agent_completes_a_plan_in_both_protocols() {
     let setup = program("mcp").with_config("[access]\nrequire_tokens = true");
     let token = setup.token("acme", "claude", "member");
     let server = setup.serve();
-    for protocol in PROTOCOLS {
-        complete_plan(&server, protocol, &token).await;
+    for era in ERAS {
+        complete_plan(&server, era, &token).await;
     }
 }
 
@@ -95,13 +26,13 @@ async fn an_agent_completes_a_plan_on_postgresql() {
     let setup = program("mcp-postgres").with_database(database);
     let token = setup.token("acme", "claude", "member");
     let server = setup.serve();
-    complete_plan(&server, Protocol::Stateless, &token).await;
+    complete_plan(&server, Era::Stateless, &token).await;
 }
 
-async fn complete_plan(server: &Server, protocol: Protocol, token: &str) {
-    let agent = Agent::connect(server, protocol, Some(token)).await;
+async fn complete_plan(server: &Server, era: Era, token: &str) {
+    let agent = SdkClient::connect(server, era, Some(token)).await;
     let pong = agent.call("ping", json!({})).await;
-    assert_eq!(pong["tenant"], "acme", "{protocol:?}");
+    assert_eq!(pong["tenant"], "acme", "{era:?}");
     assert_eq!(pong["user"], "token:claude", "the token is the user");
     let created = agent.call("create_research_plan", plan()).await;
     let plan = json!({ "planId": created["planId"] });
@@ -123,18 +54,15 @@ async fn complete_plan(server: &Server, protocol: Protocol, token: &str) {
     server.post_as(token, &at, decision).await.expect_success();
     let end = agent.call("get_next_step", plan).await;
     assert_eq!(end["status"], "plan_complete");
-    let rejected = agent
-        .call_raw("get_next_step", json!({ "planId": "none" }))
-        .await;
-    assert_eq!(rejected.is_error, Some(true));
-    assert!(rejected.structured_content.is_none());
-    agent.0.cancel().await.expect("client disconnected");
+    let missing = json!({ "planId": "none" });
+    agent.call_rejected("get_next_step", missing).await;
+    agent.close().await;
 }
 
 #[tokio::test]
 async fn every_tool_has_a_route_with_the_same_description() {
     let server = program("mcp-routes").serve();
-    let agent = Agent::connect(&server, Protocol::Handshake, None).await;
+    let agent = SdkClient::connect(&server, Era::Handshake, None).await;
     let document = server.get("/api/v1/openapi.json").await.expect_success();
     let operations: Vec<&Value> = document["paths"]
         .as_object()
@@ -152,7 +80,8 @@ async fn every_tool_has_a_route_with_the_same_description() {
             .find(|(_, operation)| operation["operationId"] == name)
             .map(|(method, _)| method.clone())
     };
-    for tool in agent.0.list_all_tools().await.expect("value is a list") {
+    let tools = agent.connection.list_all_tools().await;
+    for tool in tools.expect("value is a list") {
         let operation = operations
             .iter()
             .find(|operation| operation["operationId"] == *tool.name)
@@ -250,7 +179,7 @@ async fn a_session_is_visible_to_its_token_only() {
 #[tokio::test]
 async fn open_streams_do_not_delay_shutdown() {
     let mut server = program("mcp-shutdown").serve();
-    let agent = Agent::connect(&server, Protocol::Handshake, None).await;
+    let agent = SdkClient::connect(&server, Era::Handshake, None).await;
     agent.call("ping", json!({})).await;
     server.signal("-TERM");
     assert_eq!(server.wait().code(), Some(0), "{}", server.log());

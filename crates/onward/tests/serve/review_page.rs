@@ -1,23 +1,20 @@
 //! URL mode elicitation: `request_user_review` opens the review page and returns the decision that
 //! is made there.
 
+use onward_testbed::mcp_client::{ERAS, Era};
+use onward_testbed::sdk_client::SdkClient;
 use onward_testbed::{Server, TIMEOUT};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, CustomNotification,
     ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData, GetTaskParams, InputResponses,
-    ProtocolVersion, UpdateTaskParams,
+    UpdateTaskParams,
 };
-use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
-};
-use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{ClientHandler, RoleClient, ServiceExt};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::basics::plan;
-use crate::mcp::Protocol;
 use crate::program;
 
 /// A client with URL mode. Its user opens the page or declines.
@@ -82,46 +79,16 @@ impl Host {
         (host, Received { opened, completed })
     }
 
-    async fn connect(
-        self,
-        server: &Server,
-        protocol: Protocol,
-        token: &str,
-    ) -> RunningService<RoleClient, Self> {
-        let at = format!("{}/mcp", server.url);
-        let config = StreamableHttpClientTransportConfig::with_uri(at).auth_header(token);
-        let transport = StreamableHttpClientTransport::from_config(config);
-        let connected = match protocol {
-            Protocol::Handshake => self.serve(transport).await,
-            Protocol::Stateless => {
-                let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-                let lifecycle = ClientLifecycleMode::Discover { preferred_versions };
-                self.serve_with_lifecycle(transport, lifecycle).await
-            }
-        };
-        connected.expect("client connected")
+    async fn connect(self, server: &Server, era: Era, token: &str) -> SdkClient<Self> {
+        SdkClient::with_handler(self, server, era, Some(token)).await
     }
 }
 
-async fn call(
-    client: &RunningService<RoleClient, Host>,
-    tool: &'static str,
-    arguments: Value,
-) -> Value {
-    let arguments = arguments.as_object().expect("value is an object").clone();
-    let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-    let result = client.call_tool(params).await.expect("response received");
-    assert_ne!(result.is_error, Some(true), "{tool}: {result:?}");
-    result
-        .structured_content
-        .expect("structured content returned")
-}
-
 /// Claims the first step of a new plan and returns its id.
-async fn claimed_step(client: &RunningService<RoleClient, Host>) -> Value {
-    let created = call(client, "create_research_plan", plan()).await;
+async fn claimed_step(client: &SdkClient<Host>) -> Value {
+    let created = client.call("create_research_plan", plan()).await;
     let next = json!({ "planId": created["planId"] });
-    call(client, "get_next_step", next).await["stepId"].clone()
+    client.call("get_next_step", next).await["stepId"].clone()
 }
 
 fn review(step: &Value) -> Value {
@@ -134,10 +101,10 @@ async fn a_decision_on_the_page_is_the_response_of_an_agent_that_may_not_decide(
     let agent = setup.token("acme", "bot", "agent");
     let user = setup.token("acme", "ann", "member");
     let server = setup.serve();
-    for protocol in [Protocol::Handshake, Protocol::Stateless] {
+    for era in ERAS {
         for modes in [json!({ "url": {} }), json!({ "form": {}, "url": {} })] {
             let (host, mut received) = Host::new(ElicitationAction::Accept, modes);
-            let client = host.connect(&server, protocol, &agent).await;
+            let client = host.connect(&server, era, &agent).await;
             let step = claimed_step(&client).await;
             let decide = async {
                 let ElicitRequestParams::UrlElicitationParams {
@@ -158,16 +125,16 @@ async fn a_decision_on_the_page_is_the_response_of_an_agent_that_may_not_decide(
                 elicitation_id
             };
             let (response, id) =
-                tokio::join!(call(&client, "request_user_review", review(&step)), decide);
-            assert_eq!(response["decision"], "modify", "{protocol:?}: {response}");
+                tokio::join!(client.call("request_user_review", review(&step)), decide);
+            assert_eq!(response["decision"], "modify", "{era:?}: {response}");
             assert_eq!(response["stepStatus"], "in_progress");
             let instructions = response["instructions"].as_str().unwrap_or_default();
             assert!(instructions.contains("Louder"), "{response}");
-            if protocol == Protocol::Handshake {
+            if era == Era::Handshake {
                 let completed = next(&mut received.completed).await;
                 assert_eq!(completed, json!({ "elicitationId": id }));
             }
-            client.cancel().await.expect("client disconnected");
+            client.close().await;
         }
     }
 }
@@ -177,28 +144,28 @@ async fn a_page_without_a_decision_leaves_the_review_open() {
     let setup = program("review-page-open").with_config("[reviews]\nform_seconds = 1");
     let agent = setup.token("local", "bot", "agent");
     let server = setup.serve();
-    for protocol in [Protocol::Handshake, Protocol::Stateless] {
+    for era in ERAS {
         for action in [
             ElicitationAction::Accept,
             ElicitationAction::Decline,
             ElicitationAction::Cancel,
         ] {
             let (host, mut received) = Host::new(action, json!({ "url": {} }));
-            let client = host.connect(&server, protocol, &agent).await;
+            let client = host.connect(&server, era, &agent).await;
             let step = claimed_step(&client).await;
-            let response = call(&client, "request_user_review", review(&step)).await;
-            assert_eq!(response["planStatus"], "awaiting_review", "{protocol:?}");
+            let response = client.call("request_user_review", review(&step)).await;
+            assert_eq!(response["planStatus"], "awaiting_review", "{era:?}");
             assert!(response["url"].is_string(), "{response}");
             assert!(response.get("decision").is_none(), "{response}");
             next(&mut received.opened).await;
-            client.cancel().await.expect("client disconnected");
+            client.close().await;
         }
     }
 }
 
 /// The current state of a task.
-async fn task(client: &RunningService<RoleClient, Host>, id: &str) -> Value {
-    let task = client.get_task(GetTaskParams::new(id)).await;
+async fn task(client: &SdkClient<Host>, id: &str) -> Value {
+    let task = client.connection.get_task(GetTaskParams::new(id)).await;
     serde_json::to_value(task.expect("task exists")).expect("task is JSON")
 }
 
@@ -210,11 +177,11 @@ async fn a_task_of_a_client_without_forms_opens_the_page() {
     let server = setup.serve();
     let (mut host, _received) = Host::new(ElicitationAction::Accept, json!({ "url": {} }));
     host.capabilities["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
-    let client = host.connect(&server, Protocol::Stateless, &agent).await;
+    let client = host.connect(&server, Era::Stateless, &agent).await;
     let step = claimed_step(&client).await;
     let arguments = review(&step).as_object().expect("arguments").clone();
     let params = CallToolRequestParams::new("request_user_review").with_arguments(arguments);
-    let created = client.call_tool_once(params).await;
+    let created = client.connection.call_tool_once(params).await;
     let CallToolResponse::Task(created) = created.expect("response received") else {
         panic!("not a task");
     };
@@ -227,7 +194,8 @@ async fn a_task_of_a_client_without_forms_opens_the_page() {
     // Consent to open the page is not a decision.
     let answers = InputResponses::from([("review".to_owned(), json!({ "action": "accept" }))]);
     let update = UpdateTaskParams::new(id.clone(), answers);
-    client.update_task(update).await.expect("task updated");
+    let updated = client.connection.update_task(update).await;
+    updated.expect("task updated");
     assert_eq!(task(&client, &id).await["status"], "working");
     let at = format!("/api/v1/steps/{}/decision", step.as_str().unwrap());
     let decision = json!({ "decision": "approve" });

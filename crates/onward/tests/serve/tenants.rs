@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
+use onward_testbed::mcp_client::Era;
+use onward_testbed::sdk_client::SdkClient;
 use onward_testbed::{Program, Response, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::mcp::{Agent, Protocol};
 use crate::page_routes::{self, Route, Visitor};
 use crate::program;
 use crate::routes::{Sample, arguments, body_and_role, fill};
@@ -368,7 +369,7 @@ async fn isolates_tenants_of_tools(setup: Program) {
     let mut tenants = Tenants::new(setup).await;
     let before = tenants.their_view().await;
     let (their_ids, missing) = (tenants.their_ids.clone(), Ids::missing());
-    let agent = Agent::connect(&tenants.server, Protocol::Handshake, Some(&tenants.ours)).await;
+    let agent = SdkClient::connect(&tenants.server, Era::Handshake, Some(&tenants.ours)).await;
     let mut compared = 0;
     let tools = agent.tool_names().await;
     for operation in operations(&tenants).await {
