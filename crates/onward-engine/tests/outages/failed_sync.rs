@@ -134,6 +134,30 @@ async fn nothing_is_acknowledged_after_a_failed_sync_inside_the_commit() {
     nothing_is_acknowledged_until_the_log_is_recovered(Sync::BeforeCommit).await;
 }
 
+/// Number of plans that another connection reads after one plan was created and the sync of a second
+/// plan failed.
+async fn visible_plans_after_a_failed_sync(sync: Sync) -> i64 {
+    let fixture = Fixture::new(sync).await;
+    let other = rusqlite::Connection::open(fixture.path()).unwrap();
+    fixture.create().await.unwrap();
+    assert_eq!(count_plans(&other), 1);
+    fixture.fail_to_sync().await;
+    count_plans(&other)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_is_visible_before_its_sync_by_default() {
+    assert_eq!(Sync::default(), Sync::BeforeResponse);
+    let visible = visible_plans_after_a_failed_sync(Sync::BeforeResponse).await;
+    assert_eq!(visible, 2, "the change was committed before its sync");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_is_synced_inside_its_commit_is_not_visible_if_the_sync_fails() {
+    let visible = visible_plans_after_a_failed_sync(Sync::BeforeCommit).await;
+    assert_eq!(visible, 1, "the change was rolled back");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_calls_after_a_failed_sync_recover_the_log_once() {
     let fixture = Fixture::new(Sync::BeforeResponse).await;
