@@ -104,7 +104,7 @@ pub enum Error {
     },
     /// The tool call cannot make this transition in its current state.
     #[error("{0}")]
-    IllegalCall(IllegalCallTransition),
+    IllegalCall(#[from] IllegalCallTransition),
     /// Authentication failed.
     #[error("{0}")]
     Unauthorized(&'static str),

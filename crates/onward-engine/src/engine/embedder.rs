@@ -16,11 +16,13 @@ pub enum Purpose {
 }
 
 /// An embedding error.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedderError {
     /// The model does not respond, or responds with something unexpected. Retried later.
+    #[error("{0}")]
     Unavailable(String),
     /// The model rejects these texts.
+    #[error("{0}")]
     Rejected(String),
 }
 

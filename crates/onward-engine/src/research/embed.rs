@@ -47,7 +47,7 @@ pub struct EmbedRound {
 pub enum EmbedError {
     /// The model is unavailable.
     #[error("the embedding model is unavailable: {0}")]
-    Model(String),
+    Model(#[source] EmbedderError),
     /// The engine failed, for example because the database is unavailable.
     #[error(transparent)]
     Engine(#[from] Error),
@@ -191,7 +191,7 @@ impl Engine {
                         let at = self.now();
                         let last_failure = EmbedderFailure {
                             at,
-                            error: error.clone(),
+                            error: error.to_string(),
                         };
                         embeddings.set_failure(Some(last_failure));
                         return Err(EmbedError::Model(error));
@@ -272,19 +272,19 @@ impl Engine {
 async fn embed_chunks(
     embedder: &dyn Embedder,
     waiting: &[Waiting],
-) -> Result<Vec<(Embedded, bool)>, String> {
+) -> Result<Vec<(Embedded, bool)>, EmbedderError> {
     let texts: Vec<String> = waiting.iter().map(chunk_text).collect();
     let numbers = match embedder.embed(texts.clone(), Purpose::Chunk).await {
         Ok(numbers) if numbers.len() == texts.len() => numbers.into_iter().map(Some).collect(),
         Ok(numbers) => {
-            return Err(format!(
+            return Err(EmbedderError::Unavailable(format!(
                 "{} vectors for {} texts",
                 numbers.len(),
                 texts.len()
-            ));
+            )));
         }
-        Err(EmbedderError::Unavailable(error)) => return Err(error),
-        Err(EmbedderError::Rejected(error)) => embed_one_by_one(embedder, texts, error).await?,
+        Err(error @ EmbedderError::Unavailable(_)) => return Err(error),
+        Err(error @ EmbedderError::Rejected(_)) => embed_one_by_one(embedder, texts, error).await?,
     };
     let vectors = numbers
         .into_iter()
@@ -302,8 +302,8 @@ async fn embed_chunks(
 async fn embed_one_by_one(
     embedder: &dyn Embedder,
     texts: Vec<String>,
-    error: String,
-) -> Result<Vec<Option<Vec<f32>>>, String> {
+    error: EmbedderError,
+) -> Result<Vec<Option<Vec<f32>>>, EmbedderError> {
     let plain = embedder
         .embed(vec![PLAIN_TEXT.to_owned()], Purpose::Chunk)
         .await;
@@ -315,7 +315,7 @@ async fn embed_one_by_one(
         all.push(match embedder.embed(vec![text], Purpose::Chunk).await {
             Ok(numbers) => numbers.into_iter().next(),
             Err(EmbedderError::Rejected(_)) => None,
-            Err(EmbedderError::Unavailable(error)) => return Err(error),
+            Err(error @ EmbedderError::Unavailable(_)) => return Err(error),
         });
     }
     Ok(all)

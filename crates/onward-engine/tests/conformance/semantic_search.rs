@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use onward_core::Timestamp;
-use onward_engine::embed::{EmbedError, EmbedRound, Embedder, SearchHealth};
+use onward_engine::embed::{EmbedError, EmbedRound, Embedder, EmbedderError, SearchHealth};
 use onward_engine::engine::Settings;
 use onward_engine::search::{Mode, SearchRequest, SearchResults};
 use onward_engine::{Caller, Engine, Source};
@@ -203,7 +203,8 @@ async fn embeds_only_chunks_that_are_not_embedded_yet(harness: &Harness) {
     // Unavailable after the first batch, which is kept.
     model.remaining.store(5, Ordering::SeqCst);
     let stopped = engine.embed_pending().await;
-    assert!(matches!(&stopped, Err(EmbedError::Model(message)) if message == EXHAUSTED));
+    let exhausted = EmbedderError::Unavailable(EXHAUSTED.to_owned());
+    assert!(matches!(&stopped, Err(EmbedError::Model(cause)) if *cause == exhausted));
     let index = health(&engine, harness).await.index;
     assert_eq!((index.embedded, index.waiting), (4, 2));
     // Another process embeds only the rest.
@@ -264,7 +265,8 @@ async fn a_model_that_rejects_every_text_is_a_configuration_error(harness: &Harn
     let (engine, _) = with_embedder(harness, model);
     harness.store(finding("First", "a whale")).await;
     let stopped = engine.embed_pending().await;
-    assert!(matches!(&stopped, Err(EmbedError::Model(message)) if message == REJECTED));
+    let rejected = EmbedderError::Rejected(REJECTED.to_owned());
+    assert!(matches!(&stopped, Err(EmbedError::Model(cause)) if *cause == rejected));
     let index = health(&engine, harness).await.index;
     assert_eq!(
         (index.waiting, index.refused),

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_core::call::{
-    Call, CallPolicy, CallStatus, CallTimeouts, CallTransition, IllegalCallTransition, Limit,
-    Owner, stale_at,
+    Call, CallPolicy, CallStatus, CallTimeouts, CallTransition, Limit, Owner, stale_at,
 };
 use onward_core::role::Permission;
 use onward_core::secret;
@@ -283,12 +282,6 @@ pub(super) fn apply(record: &mut CallRecord, change: Change, now: Timestamp) -> 
 pub(super) fn complete_in_background(record: &mut CallRecord, now: Timestamp) -> Result<(), Error> {
     record.call.apply(CallTransition::Complete, now)?;
     Ok(())
-}
-
-impl From<IllegalCallTransition> for Error {
-    fn from(illegal: IllegalCallTransition) -> Self {
-        Error::IllegalCall(illegal)
-    }
 }
 
 /// Whether a call accepts a result: it is open or interrupted.
