@@ -2,6 +2,8 @@
 
 use std::io;
 
+use onward_engine::store;
+
 use super::{FORMATS, Format};
 
 /// An error of reading a transcript.
@@ -12,20 +14,26 @@ pub(crate) enum Error {
     #[error("`{name}` is a directory")]
     IsDirectory { name: String },
     #[error("cannot read `{name}`: {cause}")]
-    Unreadable { name: String, cause: io::Error },
-    #[error("`{name}`, line {line}: not JSON: {cause}")]
+    Unreadable {
+        name: String,
+        #[source]
+        cause: io::Error,
+    },
+    #[error("`{name}`, line {line}: not JSON: {}", without_line(cause))]
     NotJson {
         name: String,
         line: u64,
-        cause: String,
+        #[source]
+        cause: serde_json::Error,
     },
-    #[error("`{name}`, line {line}: not {expected}: {cause}")]
+    #[error("`{name}`, line {line}: not {expected}: {}", without_line(cause))]
     InvalidShape {
         name: String,
         line: u64,
         /// A noun with its article.
         expected: &'static str,
-        cause: String,
+        #[source]
+        cause: serde_json::Error,
     },
     #[error("`{name}`: value {number} is neither a message nor a list of messages")]
     NoMessages {
@@ -36,7 +44,10 @@ pub(crate) enum Error {
     #[error("cannot repair `{name}`: not supported for the format `{}`", format.name())]
     NotRepairable { name: String, format: Format },
     #[error("{cause}")]
-    Store { cause: String },
+    Store {
+        #[source]
+        cause: store::Error,
+    },
     #[error("unknown format: `{name}`")]
     UnknownFormat { name: String },
 }
@@ -67,24 +78,15 @@ impl Error {
             let cause = cause.into();
             return Error::Unreadable { name, cause };
         }
-        // The file line is reported separately, so only the column is kept.
-        let text = cause.to_string();
-        let reason = text.split(" at line ").next().unwrap_or_default();
-        let column = cause.column();
-        let text = format!("{reason}, column {column}");
         if cause.is_data() {
             Error::InvalidShape {
                 name,
                 line,
                 expected,
-                cause: text,
+                cause,
             }
         } else {
-            Error::NotJson {
-                name,
-                line,
-                cause: text,
-            }
+            Error::NotJson { name, line, cause }
         }
     }
 
@@ -113,6 +115,14 @@ impl Error {
             Error::UnknownFormat { .. } => format!("supported formats: {}", formats()),
         }
     }
+}
+
+/// The reason and the column of an error in JSON. The message contains the line of the file, which
+/// differs from the line of the JSON.
+fn without_line(cause: &serde_json::Error) -> String {
+    let text = cause.to_string();
+    let reason = text.split(" at line ").next().unwrap_or_default();
+    format!("{reason}, column {}", cause.column())
 }
 
 /// The names of the supported formats.

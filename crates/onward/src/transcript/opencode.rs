@@ -81,9 +81,7 @@ pub(super) fn read_store(path: &Path, visit: &mut Visitor<'_>) -> Result<(), Err
             )),
         }
     });
-    read.map_err(|error| Error::Store {
-        cause: error.to_string(),
-    })?;
+    read.map_err(|cause| Error::Store { cause })?;
     // This is the last turn, so the returned value does not matter.
     let _ = reader.end_turn();
     Ok(())

@@ -85,9 +85,7 @@ pub(super) fn examine_store(path: &Path, context: RepairContext) -> Result<Exami
         store.conversation.push(index, parse(value));
         ControlFlow::Continue(())
     });
-    read.map_err(|error| Error::Store {
-        cause: error.to_string(),
-    })?;
+    read.map_err(|cause| Error::Store { cause })?;
     store.end_session();
     store.examination.fix = if store.changes.is_empty() {
         Fix::None
