@@ -1,8 +1,11 @@
 //! The effect of a command's events on the part of a plan that was loaded for it.
 //!
-//! A program that stores plans writes exactly this: the head, the changed steps and the time of the
-//! next check. [`Plan::apply`](crate::Plan::apply) is the counterpart for a plan in memory. Changes
-//! to the lists of steps and branches are in the events themselves.
+//! A program that stores plans writes exactly this: the head, the changed steps, the time of the
+//! next check and the change to the queue of the project. [`Plan::apply`](crate::Plan::apply) is the
+//! counterpart for a plan in memory. Changes to the lists of steps and branches are in the events
+//! themselves.
+
+mod queue;
 
 use std::time::Duration;
 
@@ -13,6 +16,8 @@ use crate::id::ArtifactId;
 use crate::plan::PlanHead;
 use crate::step::{Step, StepState, Work};
 use crate::time::Timestamp;
+
+pub use queue::QueueChange;
 
 /// The loaded part of a plan, with the events applied.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +30,8 @@ pub struct Transition {
     pub unchanged: Vec<Step>,
     /// When the sweep must check the plan.
     pub due: Due,
+    /// The change to the queue of the plan's project.
+    pub queue: QueueChange,
     /// The kept input of the changed steps that is no longer needed.
     pub superseded: Vec<ArtifactId>,
 }
@@ -94,11 +101,13 @@ impl Transition {
             });
         }
         let due = next_check(&head, &changed, events, now, no_agent_after);
+        let queue = QueueChange::after_events(&head, events);
         Ok(Self {
             head,
             changed,
             unchanged,
             due,
+            queue,
             superseded,
         })
     }

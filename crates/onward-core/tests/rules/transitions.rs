@@ -1,15 +1,15 @@
-//! The rows that a command changes, and the next check by the sweep.
+//! The rows that a command changes, the next check by the sweep, and the queue of the project.
 
 use std::time::Duration;
 
-use onward_core::command::{KeepLateResult, Modification};
+use onward_core::command::{KeepLateResult, Modification, PlanUpdate};
 use onward_core::event::Decision;
 use onward_core::id::ArtifactId;
-use onward_core::transition::{Due, StepAfter, Transition};
+use onward_core::transition::{Due, QueueChange, StepAfter, Transition};
 use onward_core::{Code, Command, DEFAULT_STALL_THRESHOLD, StepId, Timestamp};
 
 use crate::harness::{
-    Harness, MINUTE, abandon, create_plan, decision, id, modify, resume_session, sweep,
+    Harness, MINUTE, abandon, create_plan, decision, id, modify, resume_session, spec, sweep,
 };
 
 /// Executes a command and returns its effect on all steps.
@@ -222,6 +222,36 @@ fn an_event_about_the_plan_changes_no_step() {
             (changed(&transition), transition.due),
             (vec![], Due::Unchanged)
         );
+    }
+}
+
+#[test]
+fn a_command_changes_the_queue_if_steps_join_or_leave_it() {
+    let mut plan = create_plan(2);
+    plan.routing.project_key = Some("site".to_owned());
+    let mut harness = Harness::new(plan);
+    let add = modify(Modification::AddSteps {
+        steps: vec![spec(3)],
+        insert_after: None,
+    });
+    let update = PlanUpdate {
+        priority: Some(9),
+        ..PlanUpdate::default()
+    };
+    let update = modify(Modification::UpdatePlan { update });
+    let claim = harness.start_next(None, false);
+    let request = harness.request_review(1, None);
+    let returned = decision(1, Decision::Modify, Some("shorter"));
+    for (command, expected) in [
+        (claim, QueueChange::Unchanged),
+        (add, QueueChange::Enqueue),
+        (update, QueueChange::Enqueue),
+        (request, QueueChange::Dequeue),
+        (returned, QueueChange::Enqueue),
+        (abandon(), QueueChange::Dequeue),
+    ] {
+        let queue = transition(&mut harness, &command).queue;
+        assert_eq!(queue, expected, "{command:?}");
     }
 }
 

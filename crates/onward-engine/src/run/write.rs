@@ -34,6 +34,7 @@ pub(super) fn commit(
         changed,
         unchanged,
         due,
+        queue,
         superseded,
     } = Transition::new(head, steps, &events, ctx.now, ctx.no_agent_after)
         .map_err(inconsistent_decision)?;
@@ -55,6 +56,7 @@ pub(super) fn commit(
             author: &author,
             acted: ctx.watcher.is_none(),
             due,
+            queue,
         });
     }
     for artifact in superseded {

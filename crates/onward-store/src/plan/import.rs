@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use onward_core::branch::Branch;
 use onward_core::event::Change;
 use onward_core::id::BranchId;
-use onward_core::transition::Due;
+use onward_core::transition::{Due, QueueChange};
 use onward_core::{Event, Plan, PlanId, StepStatus, Timestamp};
 
 use uuid::Uuid;
@@ -84,9 +84,8 @@ impl Imports<'_> {
                 self.queue([transition::supersede(step.id(), successor)]);
             }
         }
-        if made.head().assigns_steps() && made.head().routing.project_key.is_some() {
-            self.queue([transition::enqueue(made.head())]);
-        }
+        let queue = QueueChange::for_new_plan(made.head());
+        self.queue(transition::queue_change(made.head(), queue));
         // A redone step passes its branches on, so the current branches are stored, each with the
         // ordinal of the event that added it.
         let branches: BTreeMap<BranchId, &Branch> =

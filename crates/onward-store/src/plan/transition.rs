@@ -11,8 +11,8 @@ use onward_core::branch::{Branch, Effect};
 use onward_core::event::{Change, Created, Successor};
 use onward_core::search::index_text;
 use onward_core::step::NewStep;
-use onward_core::transition::{Due, StepAfter};
-use onward_core::{Event, PlanHead, PlanId, PlanStatus, Step, StepId, Timestamp};
+use onward_core::transition::{Due, QueueChange, StepAfter};
+use onward_core::{Event, PlanHead, PlanId, Step, StepId, Timestamp};
 
 use crate::query::Query;
 use crate::row::event::{Author, Entry};
@@ -53,6 +53,8 @@ pub struct Commit<'a> {
     pub acted: bool,
     /// When the sweep must check the plan.
     pub due: Due,
+    /// The change to the queue of the plan's project.
+    pub queue: QueueChange,
 }
 
 impl Commit<'_> {
@@ -192,7 +194,7 @@ pub(crate) fn list_changes(commit: &Commit<'_>) -> Vec<Statement> {
         statements.extend(list_change(commit, seq, event));
     }
     statements.extend(budget_change(commit));
-    statements.extend(queue_change(commit));
+    statements.extend(queue_change(commit.head, commit.queue));
     statements
 }
 
@@ -220,56 +222,17 @@ fn sets_budget(event: &Event) -> bool {
     )
 }
 
-/// Updates the queue of the plan's project, if the commit changes which of its steps belong to it:
-/// the plan has new steps, another project, priority or budget, or it starts or stops to assign steps.
-fn queue_change(commit: &Commit<'_>) -> Option<Statement> {
-    let routing = &commit.head.routing;
-    let is_rerouted = |event: &Event| {
-        matches!(
-            event,
-            Event::PlanModified {
-                change: Change::PlanUpdated { .. },
-                ..
-            }
-        )
-    };
-    let is_rerouted = commit.events.iter().any(is_rerouted);
-    if routing.project_key.is_none() && !is_rerouted {
-        return None;
-    }
-    let adds_steps = |event: &Event| {
-        matches!(
-            event,
-            Event::PlanModified {
-                change: Change::StepsAdded { .. } | Change::StepRedone { .. },
-                ..
-            } | Event::BranchTaken {
-                effect: Effect::Added { .. },
-                ..
-            }
-        )
-    };
-    let reviewed = |event: &Event| {
-        let from = if let Event::PlanStatusChanged { from, .. } = event {
-            Some(*from)
-        } else {
-            None
-        };
-        from == Some(PlanStatus::AwaitingReview)
-    };
-    let is_changed = commit
-        .events
-        .iter()
-        .any(|event| adds_steps(event) || reviewed(event) || sets_budget(event));
-    if commit.head.assigns_steps() {
-        (is_rerouted || is_changed).then(|| enqueue(commit.head))
-    } else {
-        Some(dequeue(commit.head.id))
+/// Changes the queue of the plan's project.
+pub(crate) fn queue_change(head: &PlanHead, change: QueueChange) -> Option<Statement> {
+    match change {
+        QueueChange::Unchanged => None,
+        QueueChange::Enqueue => Some(enqueue(head)),
+        QueueChange::Dequeue => Some(dequeue(head.id)),
     }
 }
 
 /// Adds the steps of a plan to the queue of its project.
-pub(crate) fn enqueue(head: &PlanHead) -> Statement {
+fn enqueue(head: &PlanHead) -> Statement {
     let routing = &head.routing;
     let key = routing.project_key.as_deref();
     let params = params![head.id.as_uuid(), key, u32::from(routing.priority)];

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use onward_core::event::Created;
-use onward_core::transition::Due;
+use onward_core::transition::{Due, QueueChange};
 use onward_core::{Plan, PlanHead, PlanId, Timestamp};
 
 use super::transition::{self, Commit};
@@ -82,8 +82,9 @@ impl Transitions<'_> {
         for statement in transition::new_lists(created, plan, at) {
             tx.queue(statement);
         }
-        if sheet.head.assigns_steps() && created.routing.project_key.is_some() {
-            tx.queue(transition::enqueue(&sheet.head));
+        let queue = QueueChange::for_new_plan(&sheet.head);
+        if let Some(statement) = transition::queue_change(&sheet.head, queue) {
+            tx.queue(statement);
         }
         let audit = transition::audit_entry(plan, entry);
         if let Some(cache) = &mut tx.cache {
