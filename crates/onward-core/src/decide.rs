@@ -86,27 +86,15 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
             modify::decide(&modify::Facts::from_plan(plan, &needs), command, now)
         }
         Command::HandleStalls(command) => {
-            let steps: Vec<&Step> = plan.in_progress().collect();
-            let facts = handle_stalls::Facts {
-                plan: head,
-                in_progress: &steps,
-                changed_at: plan.updated_at(),
-                watcher: None,
-            };
+            let facts = handle_stalls::Facts::from_plan(plan);
             handle_stalls::decide(&facts, command, now)
         }
         Command::CountTokens(command) => count_tokens::decide(head, command, now),
         Command::ResumePlan => resume::decide(head, now),
         Command::AbandonPlan(command) => abandon::decide(head, command, now),
         Command::ResumeSession(command) => {
-            let seen = plan.has_resumed(&command.session);
-            Ok(resume_session::decide(
-                &resume_session::Facts {
-                    plan: head,
-                    recorded: seen,
-                },
-                command,
-            ))
+            let facts = resume_session::Facts::from_plan(plan, &command.session);
+            Ok(resume_session::decide(&facts, command))
         }
         Command::LogSkill(command) => Ok(log_skill::decide(command)),
         Command::KeepLateResult(command) => Ok(keep_late_result::decide(command)),

@@ -16,7 +16,6 @@ use onward_core::{Command, Event, StepId};
 use onward_store::Tx;
 
 use crate::error::Error;
-pub(crate) use evaluate::changed_at;
 use evaluate::{evaluate, evaluate_new_plan, evaluate_step};
 use write::commit;
 

@@ -1,7 +1,9 @@
 //! The facts of commands on a step and of the assignment of the next step.
 //!
 //! A program that stores plans fills them from a few rows; `from_plan` takes them from a [`Plan`]
-//! in memory. The facts of a modification are in [`modify`](super::modify).
+//! in memory. The facts of a modification are in [`modify`](super::modify), those of stalls in
+//! [`handle_stalls`](super::handle_stalls), those of a resumption in
+//! [`resume_session`](super::resume_session).
 
 use crate::apply::Plan;
 use crate::branch::Branch;

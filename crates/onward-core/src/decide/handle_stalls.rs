@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::check::Check;
 use super::draft::Draft;
 use super::start_next::requeue_or_fail;
+use crate::apply::Plan;
 use crate::command::HandleStalls;
 use crate::event::{Event, ProgressSource, RequeueReason};
 use crate::plan::{PlanHead, PlanStatus};
@@ -25,30 +26,41 @@ use crate::time::Timestamp;
 use crate::watcher::Watcher;
 
 /// The required facts.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+#[derive(Debug, Clone)]
+pub struct Facts {
     /// The plan.
-    pub plan: &'a PlanHead,
+    pub head: PlanHead,
     /// Steps in progress, at least those past their threshold.
-    pub in_progress: &'a [&'a Step],
+    pub in_progress: Vec<Step>,
     /// When the plan last changed.
     pub changed_at: Timestamp,
     /// The monitor, if a grace period after a sleep applies.
-    pub watcher: Option<&'a Watcher>,
+    pub watcher: Option<Watcher>,
 }
 
-impl Facts<'_> {
+impl Facts {
+    /// The facts of a plan in memory, without a monitor.
+    pub fn from_plan(plan: &Plan) -> Self {
+        Self {
+            head: plan.head().clone(),
+            in_progress: plan.in_progress().cloned().collect(),
+            changed_at: plan.updated_at(),
+            watcher: None,
+        }
+    }
+
     fn threshold(&self, command: &HandleStalls, step: &Step) -> Duration {
         stall_threshold(
             command.threshold,
             step.spec.stall_threshold,
-            self.plan.stall_threshold,
+            self.head.stall_threshold,
         )
     }
 
     /// The last instant at which inactivity since `reference` has no effect.
     fn deadline(&self, reference: Timestamp, at: Timestamp) -> Timestamp {
         self.watcher
+            .as_ref()
             .map_or(at, |watcher| watcher.deadline(reference, at))
     }
 }
@@ -56,16 +68,16 @@ impl Facts<'_> {
 /// Decides the command. Returns no events if there are no stalls, or if the policy or the plan's
 /// status requires no action.
 pub fn decide(
-    facts: &Facts<'_>,
+    facts: &Facts,
     command: &HandleStalls,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
     let mut check = Check::default();
     check.threshold("thresholdMs", command.threshold);
     check.finish()?;
-    let status = facts.plan.status();
+    let status = facts.head.status();
     let stalled: Vec<&Step> = stalled_steps(facts, command, now).collect();
-    let mut draft = Draft::new(facts.plan, now);
+    let mut draft = Draft::new(&facts.head, now);
     for step in ahead_of_clock(facts, command, now) {
         draft.push(Event::StepProgressed {
             step: step.id(),
@@ -75,7 +87,7 @@ pub fn decide(
             session: None,
         })?;
     }
-    match command.policy.unwrap_or(facts.plan.on_stall) {
+    match command.policy.unwrap_or(facts.head.on_stall) {
         OnStall::Ignore => {}
         OnStall::Mark if status == PlanStatus::Executing => {
             let stalls: Vec<Stall> = (stalled.iter())
@@ -109,12 +121,12 @@ pub fn decide(
 
 /// The stalls that trigger notifications, including those that need no action because of the plan's
 /// status. None for a terminal plan or the policy `ignore`.
-pub fn notifiable_stalls(facts: &Facts<'_>, command: &HandleStalls, now: Timestamp) -> Vec<Stall> {
-    let notifies = match command.policy.unwrap_or(facts.plan.on_stall) {
+pub fn notifiable_stalls(facts: &Facts, command: &HandleStalls, now: Timestamp) -> Vec<Stall> {
+    let notifies = match command.policy.unwrap_or(facts.head.on_stall) {
         OnStall::Mark | OnStall::Requeue | OnStall::Fail => true,
         OnStall::Ignore => false,
     };
-    if facts.plan.status().is_terminal() || !notifies {
+    if facts.head.status().is_terminal() || !notifies {
         return Vec::new();
     }
     stalled_steps(facts, command, now)
@@ -125,13 +137,13 @@ pub fn notifiable_stalls(facts: &Facts<'_>, command: &HandleStalls, now: Timesta
 /// Steps whose last activity is in the future, because the clock was wrong and has returned. Their
 /// inactivity begins now; otherwise they could not stall before the clock has caught up.
 fn ahead_of_clock<'a>(
-    facts: &Facts<'a>,
+    facts: &'a Facts,
     command: &HandleStalls,
     now: Timestamp,
 ) -> impl Iterator<Item = &'a Step> {
-    let acts = command.policy.unwrap_or(facts.plan.on_stall) != OnStall::Ignore
-        && allows_step_changes(facts.plan.status());
-    let steps = facts.in_progress.iter().copied().filter(move |_| acts);
+    let acts = command.policy.unwrap_or(facts.head.on_stall) != OnStall::Ignore
+        && allows_step_changes(facts.head.status());
+    let steps = facts.in_progress.iter().filter(move |_| acts);
     steps.filter(move |step| {
         let times = step.timestamp();
         times.status == StepStatus::InProgress && times.is_ahead_of(now)
@@ -139,22 +151,17 @@ fn ahead_of_clock<'a>(
 }
 
 fn stalled_steps<'a>(
-    facts: &Facts<'a>,
+    facts: &'a Facts,
     command: &HandleStalls,
     now: Timestamp,
 ) -> impl Iterator<Item = &'a Step> {
-    let steps = facts.in_progress.iter().copied();
+    let steps = facts.in_progress.iter();
     steps.filter(move |step| is_past_deadline(facts, command, step, now))
 }
 
-fn is_past_deadline(
-    facts: &Facts<'_>,
-    command: &HandleStalls,
-    step: &Step,
-    now: Timestamp,
-) -> bool {
+fn is_past_deadline(facts: &Facts, command: &HandleStalls, step: &Step, now: Timestamp) -> bool {
     let times = step.timestamp();
-    let limit = step.silence_limit(command.threshold, facts.plan.stall_threshold);
+    let limit = step.silence_limit(command.threshold, facts.head.stall_threshold);
     let stalls_at = times.stalls_at(limit);
     stalls_at.is_some_and(|stalls_at| now > facts.deadline(times.reference(), stalls_at))
 }
@@ -167,13 +174,13 @@ fn is_marked(step: &Step) -> bool {
 
 /// Whether no agent has worked on the plan for the duration of the step's threshold.
 fn is_idle(
-    facts: &Facts<'_>,
+    facts: &Facts,
     command: &HandleStalls,
     stalled: &[&Step],
     step: &Step,
     now: Timestamp,
 ) -> bool {
-    let in_progress = usize::try_from(facts.plan.counts.in_progress).unwrap_or(usize::MAX);
+    let in_progress = usize::try_from(facts.head.counts.in_progress).unwrap_or(usize::MAX);
     let idle_at = facts.changed_at.checked_add(facts.threshold(command, step));
     stalled.len() == in_progress
         && idle_at.is_some_and(|idle_at| now > facts.deadline(facts.changed_at, idle_at))

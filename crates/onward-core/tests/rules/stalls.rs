@@ -9,8 +9,8 @@ use onward_core::policy::{DEFAULT_STALL_THRESHOLD, OnStall, stall_threshold};
 use onward_core::step::{FailReason, StepState};
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{
-    Code, Command, Event, PlanStatus, Step, StepStatus, StepTimestamp, Timestamp,
-    detect_stalled_steps, is_plan_stalled, next_stall_at,
+    Code, Command, Event, PlanStatus, StepStatus, StepTimestamp, Timestamp, detect_stalled_steps,
+    is_plan_stalled, next_stall_at,
 };
 
 use crate::harness::{Harness, MINUTE, create_plan, decision, id, modify, sweep};
@@ -401,12 +401,9 @@ fn the_monitor_waits_one_grace_period_after_a_sleep() {
     harness.advance(8 * 60 * MINUTE);
     watcher.wake(harness.now);
     let acts = |harness: &Harness, watcher: &Watcher| {
-        let steps: Vec<&Step> = harness.plan.steps().iter().collect();
         let facts = handle_stalls::Facts {
-            plan: harness.plan.head(),
-            in_progress: &steps,
-            changed_at: harness.plan.updated_at(),
-            watcher: Some(watcher),
+            watcher: Some(*watcher),
+            ..handle_stalls::Facts::from_plan(&harness.plan)
         };
         !handle_stalls::decide(&facts, &HandleStalls::default(), harness.now)
             .unwrap()

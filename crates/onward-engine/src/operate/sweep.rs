@@ -19,7 +19,7 @@ use onward_core::transition::Due;
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{Command, PlanHead, PlanId, PlanStatus, Step, Timestamp};
 use onward_store::{
-    DueChecks, DuePlan, Facts, Lead, Notifications, PlanLists, Steps, Transitions, Tx,
+    DueChecks, DuePlan, Facts, Lead, Notifications, PlanLists, Plans, Steps, Transitions, Tx,
 };
 use tokio::sync::watch;
 
@@ -27,7 +27,7 @@ use crate::agent::tool_calls::{RETRY_AFTER, RecoveryReport};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::run::{CommandContext, CommandOutcome, Target, changed_at, run};
+use crate::run::{CommandContext, CommandOutcome, Target, run};
 
 /// Number of plans per query.
 const BATCH_SIZE: u32 = 256;
@@ -269,17 +269,23 @@ impl Engine {
         let acted = self.store.write(&caller.tenant, move |tx| {
             let ctx = ctx.clone();
             Box::pin(async move {
-                let Some(mut facts) = Facts(tx).stalls_of(plan, now).await? else {
+                let command = HandleStalls::default();
+                let facts = Facts(tx)
+                    .stalls_of(plan, &command, ctx.watcher, now)
+                    .await?;
+                let Some(mut facts) = facts else {
                     Transitions(tx).due(plan, Due::Never);
                     return Ok(false);
                 };
-                let reviews = deadlines::handle(tx, &facts.0, &ctx).await?;
+                let reviews = deadlines::handle(tx, &facts.head, &ctx).await?;
                 if reviews.commit_seq.is_some() {
-                    let changed = Facts(tx).stalls_of(plan, now).await?;
+                    let changed = Facts(tx)
+                        .stalls_of(plan, &command, ctx.watcher, now)
+                        .await?;
                     facts = changed.unwrap_or(facts);
                 }
-                add_stall_notifications(tx, &facts, &ctx);
-                let command = Command::from(HandleStalls::default());
+                add_stall_notifications(tx, &facts, &command, now);
+                let command = Command::from(command);
                 let target = Target::Plan(plan);
                 match run(tx, target, &command, &ctx, reviews.commit_seq).await? {
                     CommandOutcome::Applied(done) => {
@@ -305,18 +311,14 @@ impl Engine {
 }
 
 /// Queues a notification for every stall of a plan, unless its policy ignores stalls.
-fn add_stall_notifications(tx: &mut Tx, facts: &(PlanHead, Vec<Step>), ctx: &CommandContext) {
-    let (head, steps) = facts;
-    let in_progress: Vec<&Step> = steps.iter().collect();
-    let facts = handle_stalls::Facts {
-        plan: head,
-        in_progress: &in_progress,
-        // No notification depends on it.
-        changed_at: ctx.now,
-        watcher: ctx.watcher.as_ref(),
-    };
-    for stall in handle_stalls::notifiable_stalls(&facts, &HandleStalls::default(), ctx.now) {
-        Notifications(tx).add_notice(head.id, &Finding::from_stall(&stall), ctx.now);
+fn add_stall_notifications(
+    tx: &mut Tx,
+    facts: &handle_stalls::Facts,
+    command: &HandleStalls,
+    now: Timestamp,
+) {
+    for stall in handle_stalls::notifiable_stalls(facts, command, now) {
+        Notifications(tx).add_notice(facts.head.id, &Finding::from_stall(&stall), now);
     }
 }
 
@@ -395,7 +397,8 @@ async fn idle_check_at(
     let Some(threshold) = thresholds.min().filter(|_| is_resumed) else {
         return Ok(None);
     };
-    let changed_at = changed_at(tx, head.id, now).await?;
+    let sheet = Plans(tx).sheet(head.id).await?;
+    let changed_at = sheet.map_or(now, |sheet| sheet.updated_at);
     let idle_at = changed_at.checked_add(threshold);
     let idle_at = idle_at.filter(|idle_at| *idle_at >= now);
     Ok(idle_at

@@ -6,7 +6,7 @@ use onward_core::decide::{self, Outcome, With};
 use onward_core::event::Created;
 use onward_core::id::SessionId;
 use onward_core::{Command, Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
-use onward_store::{Facts, Plans, Tx};
+use onward_store::{Facts, Tx};
 
 use super::command::{CommandContext, Target};
 use crate::error::Error;
@@ -260,33 +260,13 @@ async fn handle_stalls(
     command: &HandleStalls,
     ctx: &CommandContext,
 ) -> Result<Option<Evaluation>, Error> {
-    let Some((head, stalled)) = Facts(tx).stalls_of(plan, ctx.now).await? else {
-        return Ok(None);
-    };
-    // With an overriding threshold, any step in progress may be stalled.
-    let steps = match command.threshold {
-        Some(_) => Facts(tx).in_progress(plan).await?,
-        None => stalled,
-    };
-    let in_progress: Vec<&Step> = steps.iter().collect();
-    let facts = decide::handle_stalls::Facts {
-        plan: &head,
-        in_progress: &in_progress,
-        changed_at: changed_at(tx, plan, ctx.now).await?,
-        watcher: ctx.watcher.as_ref(),
-    };
-    let events = decide::handle_stalls::decide(&facts, command, ctx.now);
-    Ok(Some(Evaluation::new(head, steps, events)))
-}
-
-/// When the plan last changed.
-pub(crate) async fn changed_at(
-    tx: &mut Tx,
-    plan: PlanId,
-    now: Timestamp,
-) -> Result<Timestamp, Error> {
-    let sheet = Plans(tx).sheet(plan).await?;
-    Ok(sheet.map_or(now, |sheet| sheet.updated_at))
+    let facts = Facts(tx)
+        .stalls_of(plan, command, ctx.watcher, ctx.now)
+        .await?;
+    Ok(facts.map(|facts| {
+        let events = decide::handle_stalls::decide(&facts, command, ctx.now);
+        Evaluation::new(facts.head, facts.in_progress, events)
+    }))
 }
 
 async fn resume_session(
@@ -294,14 +274,9 @@ async fn resume_session(
     plan: PlanId,
     command: &ResumeSession,
 ) -> Result<Option<Evaluation>, Error> {
-    let Some(head) = Facts(tx).plan(plan).await? else {
-        return Ok(None);
-    };
-    let seen = Facts(tx).has_resumed(plan, &command.session).await?;
-    let facts = decide::resume_session::Facts {
-        plan: &head,
-        recorded: seen,
-    };
-    let events = decide::resume_session::decide(&facts, command);
-    Ok(Some(evaluate_head(Ok(events), head)))
+    let facts = Facts(tx).resumption_of(plan, &command.session).await?;
+    Ok(facts.map(|facts| {
+        let events = decide::resume_session::decide(&facts, command);
+        evaluate_head(Ok(events), facts.head)
+    }))
 }

@@ -10,13 +10,17 @@
 use std::sync::Arc;
 
 use onward_core::budget::Used;
+use onward_core::command::HandleStalls;
 use onward_core::decide::modify::{self, Needs};
-use onward_core::decide::{NextFacts, ReferencedStep, SkipTarget, StepFacts, With};
+use onward_core::decide::{
+    NextFacts, ReferencedStep, SkipTarget, StepFacts, With, handle_stalls, resume_session,
+};
 use onward_core::event::Decided;
 use onward_core::id::{BranchId, SessionId};
 use onward_core::policy::CLOCK_TOLERANCE;
 use onward_core::refusal::{MAX_NAMED, OpenDependencies};
 use onward_core::routing::{QueuedStep, covers};
+use onward_core::watcher::Watcher;
 use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, Timestamp};
 
 use super::cache::{self, PlanKey};
@@ -345,45 +349,62 @@ impl Facts<'_> {
         Ok((skip_target, between))
     }
 
-    /// Head of a plan, locked until the commit, with its steps past their own stall threshold, and
-    /// those whose times are in the future.
+    /// The facts for handling the stalls of a plan; locks the plan until the commit. Its steps are
+    /// those past their own threshold, and those whose times are in the future. If the command
+    /// overrides the thresholds, they are all steps in progress, because any of them may be stalled.
     pub async fn stalls_of(
         &mut self,
         id: PlanId,
+        command: &HandleStalls,
+        watcher: Option<Watcher>,
         now: Timestamp,
-    ) -> Result<Option<(PlanHead, Vec<Step>)>, Error> {
-        let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
+    ) -> Result<Option<handle_stalls::Facts>, Error> {
+        let plan = id.as_uuid();
+        let mut questions = self.hold(Query::PlanHeld, *plan);
         let locks = questions.len();
-        questions.push(Statement::new(Query::PlanFacts, params![id.as_uuid()]));
-        let ahead = now.checked_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
-        questions.push(Statement::new(
-            Query::StepsToCheck,
-            params![id.as_uuid(), now, ahead],
-        ));
+        questions.push(Statement::new(Query::PlanFacts, params![plan]));
+        questions.push(Statement::new(Query::PlanSheet, params![plan]));
+        questions.push(if command.threshold.is_some() {
+            Statement::new(Query::StepsInProgress, params![plan])
+        } else {
+            let ahead = now.checked_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
+            Statement::new(Query::StepsToCheck, params![plan, now, ahead])
+        });
         let mut answers = self.0.query(questions).await?.into_iter().skip(locks);
         let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
             return Ok(None);
         };
         let head = self.head(&mut row.cells("plans"))?;
-        Ok(Some((
+        let sheet = first(answers.next(), plan::sheet)?;
+        Ok(Some(handle_stalls::Facts {
             head,
-            step::steps(answers.next().unwrap_or_default())?,
-        )))
+            in_progress: step::steps(answers.next().unwrap_or_default())?,
+            changed_at: sheet.map_or(now, |sheet| sheet.updated_at),
+            watcher,
+        }))
     }
 
-    /// All steps of a plan that are in progress.
-    pub async fn in_progress(&mut self, id: PlanId) -> Result<Vec<Step>, Error> {
-        step::steps(
-            self.0
-                .rows(Query::StepsInProgress, params![id.as_uuid()])
-                .await?,
-        )
-    }
-
-    /// Whether a session has resumed the plan before.
-    pub async fn has_resumed(&mut self, id: PlanId, session: &SessionId) -> Result<bool, Error> {
-        let params = params![id.as_uuid(), session.as_str()];
-        Ok(!self.0.rows(Query::ResumedSession, params).await?.is_empty())
+    /// The facts for recording that a session resumes a plan; locks the plan until the commit.
+    pub async fn resumption_of(
+        &mut self,
+        id: PlanId,
+        session: &SessionId,
+    ) -> Result<Option<resume_session::Facts>, Error> {
+        let plan = id.as_uuid();
+        let mut questions = self.hold(Query::PlanHeld, *plan);
+        let locks = questions.len();
+        questions.push(Statement::new(Query::PlanFacts, params![plan]));
+        let params = params![plan, session.as_str()];
+        questions.push(Statement::new(Query::ResumedSession, params));
+        let mut answers = self.0.query(questions).await?.into_iter().skip(locks);
+        let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
+            return Ok(None);
+        };
+        let head = self.head(&mut row.cells("plans"))?;
+        Ok(Some(resume_session::Facts {
+            head,
+            recorded: answers.next().is_some_and(|rows| !rows.is_empty()),
+        }))
     }
 
     /// Loads the facts of a modification. New ids ([`Needs::fresh`]) are not looked up: the caller
