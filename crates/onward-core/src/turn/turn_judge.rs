@@ -82,6 +82,18 @@ impl TurnJudge {
         }
     }
 
+    /// Records a notification about a background task, and the end of the task `ended`. The
+    /// notification is not a step; it resets the idle count. Returns the state after it.
+    pub fn record_task_notification(
+        &mut self,
+        ended: Option<&str>,
+        at: Timestamp,
+    ) -> (State, EscalationState) {
+        self.detector.record_task_notification(ended, Some(at));
+        self.escalation.reset();
+        (self.detector.state(), self.escalation)
+    }
+
     /// Whether the next model response must be text.
     pub fn is_text_only(&self) -> bool {
         self.control.is_text_only(&self.escalation)
@@ -105,22 +117,27 @@ mod tests {
 
     use super::*;
 
+    const CALL: Call<'static> = Call {
+        tool: "Bash",
+        input: &Value::Null,
+        ok: Some(true),
+        output: "the same output",
+    };
+
+    fn start() -> TurnJudge {
+        let control = LoopControl::default();
+        TurnJudge::resume(control, State::default(), EscalationState::default())
+    }
+
     #[test]
     fn continues_from_the_state_of_a_judged_step() {
         let control = LoopControl::default();
-        let start = || TurnJudge::resume(control, State::default(), EscalationState::default());
-        let call = Call {
-            tool: "Bash",
-            input: &Value::Null,
-            ok: Some(true),
-            output: "the same output",
-        };
         let (mut one, mut resumed) = (start(), start());
         for second in 0..12 {
             let at = Timestamp::from_millis(second * 1_000);
-            let judged = one.observe(&[call], ExternalChange::Unchanged, None, at);
+            let judged = one.observe(&[CALL], ExternalChange::Unchanged, None, at);
             assert_eq!(
-                resumed.observe(&[call], ExternalChange::Unchanged, None, at),
+                resumed.observe(&[CALL], ExternalChange::Unchanged, None, at),
                 judged
             );
             resumed = TurnJudge::resume(control, judged.state, judged.escalation);
@@ -129,5 +146,22 @@ mod tests {
         assert!(one.is_text_only());
         one.begin_turn();
         assert_eq!(one, start());
+    }
+
+    #[test]
+    fn a_task_notification_resets_the_idle_count_and_is_not_a_step() {
+        let mut judge = start();
+        for second in 0..12 {
+            let at = Timestamp::from_millis(second * 1_000);
+            judge.observe(&[CALL], ExternalChange::Unchanged, None, at);
+        }
+        assert!(judge.is_text_only());
+        let at = Timestamp::from_millis(12_000);
+        let (state, escalation) = judge.record_task_notification(None, at);
+        assert!(!judge.is_text_only());
+        assert_eq!((state.idle_halves, escalation.idle_steps), (0, 0));
+        assert_eq!((state.step, escalation.steps), (12, 12));
+        let resumed = TurnJudge::resume(LoopControl::default(), state, escalation);
+        assert_eq!(resumed, judge);
     }
 }

@@ -151,6 +151,22 @@ impl TurnRecorder {
         judge.observe(&calls, external, tree, now)
     }
 
+    /// Records a message about a background task, which counts as progress. `ended` is the task's id
+    /// if it has ended.
+    pub(super) fn record_task_message(
+        &mut self,
+        ended: Option<&str>,
+        control: LoopControl,
+        now: Timestamp,
+    ) {
+        let state = std::mem::take(&mut self.watched.state);
+        let mut judge = TurnJudge::resume(control, state, self.turn.standing);
+        let (state, escalation) = judge.record_task_notification(ended, now);
+        self.watched.state = state;
+        self.turn.standing = escalation;
+        self.turn.progressed_at = Some(now);
+    }
+
     /// Sets the state after a judged step. If another process recorded steps that the judge has not
     /// seen, the step number continues after them.
     pub(super) fn set_state(&mut self, state: State, escalation: EscalationState) {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use onward_core::call::Timeouts;
 use onward_core::role::Permission;
 use onward_core::turn::{
-    IdleReason, Judgement, LoopControl, OnStall, ProgressDetector, State, TurnEnd, Verdict, preview,
+    IdleReason, Judgement, LoopControl, OnStall, State, TurnEnd, Verdict, preview,
 };
 use onward_core::{PlanId, Timestamp};
 use onward_store::{
@@ -119,12 +119,7 @@ impl Engine {
                     return Ok(());
                 }
                 let mut recorder = TurnRecorder::resume(tx, &source, known, control, now);
-                let state = std::mem::take(&mut recorder.watched.state);
-                let mut detector = ProgressDetector::resume(control.turn, state);
-                detector.record_task_notification(ended.as_deref(), Some(now));
-                recorder.watched.state = detector.state();
-                recorder.turn.standing.reset();
-                recorder.turn.progressed_at = Some(now);
+                recorder.record_task_message(ended.as_deref(), control, now);
                 recorder.save(tx, &source);
                 Ok::<(), Error>(())
             })
