@@ -23,12 +23,12 @@ mod row;
 mod row_change;
 mod statement;
 mod store;
+mod sync;
 mod tx;
 mod value;
 mod vector_index;
 mod work;
 
-pub use backend::sqlite::Sync;
 pub use change::{Changed, Subject};
 pub use distribution::Distribution;
 pub use error::{Corrupt, Error};
@@ -74,6 +74,7 @@ pub use row::session::{
 };
 pub use row::step::{StepLine, StepNote};
 pub use store::{Address, Options, Prepare, Store, distribute, restore, schema};
+pub use sync::Sync;
 pub use tx::Tx;
 pub use vector_index::{Indexed, MANY, Many, Pgvector};
 pub use work::Running;

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::broadcast;
 
 use crate::backend::postgres::{self, Connecting, Mode, Postgres, displayed};
-use crate::backend::sqlite::{self, Readers, Sync, Work, Writer};
+use crate::backend::sqlite::{self, Readers, Work, Writer};
 use crate::change::Changed;
 use crate::distribution::Distribution;
 use crate::error::Error;
@@ -25,6 +25,7 @@ use crate::lead::{Lead, Leadership};
 use crate::plan::cache::{CacheSession, PlanCache};
 use crate::query::Query;
 use crate::statement::Statement;
+use crate::sync::Sync;
 use crate::tx::Tx;
 use crate::value::params;
 use crate::vector_index::{Indexed, Many, Pgvector};

@@ -32,7 +32,6 @@ pub(crate) use backup::back_up;
 pub(crate) use connection::Connection;
 pub(crate) use error::locked;
 pub(crate) use file::File;
-pub use group_commit::Sync;
 pub(crate) use group_commit::{Job, JobOutcome};
 pub(crate) use leader::lead;
 #[cfg(test)]

@@ -18,13 +18,14 @@ use tokio::sync::{Notify, oneshot};
 
 use super::file::File;
 use super::file_watch::{FileWatch, Loss, OpenFile, missing};
-use super::group_commit::{GroupCommit, Job, More, Sync};
+use super::group_commit::{GroupCommit, Job, More};
 use super::paths::{self, companion, resolve};
 use super::reader_pool::ReaderPool;
 use super::{busy, error, lock_file, migrate, write_queue};
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::statement::Statement;
+use crate::sync::Sync;
 
 /// After several jobs shared a transaction, this many jobs go to the thread: they are likely to
 /// share a sync again.
