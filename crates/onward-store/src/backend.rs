@@ -17,6 +17,9 @@ use crate::error::Error;
 use crate::statement::Statement;
 use crate::value::{Row, Value};
 
+/// Log targets of the drivers. Below `info` they log statements with their parameters.
+pub const DRIVER_LOG_TARGETS: [&str; 1] = ["tokio_postgres"];
+
 /// A response of the database.
 pub(crate) type Response<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 

@@ -29,6 +29,7 @@ mod value;
 mod vector_index;
 mod work;
 
+pub use backend::DRIVER_LOG_TARGETS;
 pub use change::{Changed, Subject};
 pub use distribution::Distribution;
 pub use error::{Corrupt, Error};

@@ -38,15 +38,14 @@ const COLLECTORS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 ];
 /// Maximum log levels of dependencies. Below these levels they log headers and bodies, or client
-/// errors that the operator cannot fix.
-const LEVEL_LIMITS: [&str; 8] = [
+/// errors that the operator cannot fix. The store names its drivers.
+const LEVEL_LIMITS: [&str; 7] = [
     "rmcp=warn",
     "rmcp::service=off",
     "hyper=info",
     "hyper_util=info",
     "reqwest=info",
     "rustls=info",
-    "tokio_postgres=info",
     "tower_http=info",
 ];
 /// Timeout of an export.
@@ -70,7 +69,11 @@ pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
         None => EnvFilter::new("warn"),
     };
     // These limits apply even if the filter allows more.
-    let limits = LEVEL_LIMITS.iter().filter_map(|part| part.parse().ok());
+    let drivers = onward_engine::DRIVER_LOG_TARGETS.map(|target| format!("{target}=info"));
+    let limits = LEVEL_LIMITS
+        .into_iter()
+        .chain(drivers.iter().map(String::as_str));
+    let limits = limits.filter_map(|part| part.parse().ok());
     let filter = limits.fold(filter, EnvFilter::add_directive);
     let log: Box<dyn Layer<Registry> + Send + Sync> = match variable(FORMAT).as_deref() {
         Some("json") => lines::layer()

@@ -16,14 +16,8 @@ const ABOVE: [&str; 7] = [
 ];
 
 /// The files that select a backend, and those that access one in a way that no other has: `work`
-/// runs closures as jobs of a writer, a move opens both databases, and `lib` re-exports an option.
-const SELECT: [&str; 5] = [
-    "lib.rs",
-    "relocate.rs",
-    "store.rs",
-    "store/versions.rs",
-    "work.rs",
-];
+/// runs closures as jobs of a writer, and a move opens both databases.
+const SELECT: [&str; 4] = ["relocate.rs", "store.rs", "store/versions.rs", "work.rs"];
 
 const DRIVERS: [&str; 3] = ["deadpool_postgres", "rusqlite", "tokio_postgres"];
 
