@@ -2,6 +2,8 @@
 //!
 //! Every error has a stable code, a message that names the value, and a hint with the next action.
 
+use std::fmt;
+
 use onward_core::call::IllegalCallTransition;
 use onward_core::id::ArtifactId;
 use onward_core::refusal::Issue;
@@ -52,6 +54,89 @@ fn ambiguous(text: &str, kind: &str, matches: &[String]) -> String {
     )
 }
 
+/// Kind of an object that a request names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectKind {
+    /// An artifact.
+    Artifact,
+    /// A tool call of a session.
+    Call,
+    /// A plan output.
+    Output,
+    /// A plan, without the error code of [`Error::PlanNotFound`].
+    Plan,
+    /// A review.
+    Review,
+    /// An agent session.
+    Session,
+    /// A skill execution.
+    SkillExecution,
+    /// A skill execution, under its name on the pages.
+    SkillRun,
+    /// A task of an MCP client.
+    Task,
+    /// A tenant.
+    Tenant,
+    /// An access token.
+    Token,
+}
+
+impl ObjectKind {
+    /// All kinds.
+    pub const ALL: [ObjectKind; 11] = [
+        ObjectKind::Artifact,
+        ObjectKind::Call,
+        ObjectKind::Output,
+        ObjectKind::Plan,
+        ObjectKind::Review,
+        ObjectKind::Session,
+        ObjectKind::SkillExecution,
+        ObjectKind::SkillRun,
+        ObjectKind::Task,
+        ObjectKind::Tenant,
+        ObjectKind::Token,
+    ];
+
+    /// The name in messages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ObjectKind::Artifact => "artifact",
+            ObjectKind::Call => "call",
+            ObjectKind::Output => "output",
+            ObjectKind::Plan => "plan",
+            ObjectKind::Review => "review",
+            ObjectKind::Session => "session",
+            ObjectKind::SkillExecution => "skill execution",
+            ObjectKind::SkillRun => "skill run",
+            ObjectKind::Task => "task",
+            ObjectKind::Tenant => "tenant",
+            ObjectKind::Token => "token",
+        }
+    }
+
+    /// The next action if the object was not found.
+    fn hint(self) -> &'static str {
+        match self {
+            ObjectKind::SkillExecution => "omit `executionId` to start an execution",
+            ObjectKind::Artifact => "find the artifact with {search_sources}",
+            ObjectKind::Output => "list the plan's outputs with {get_research_context}",
+            ObjectKind::Review => "the review was decided or does not exist; see {get_plan_status}",
+            ObjectKind::Session | ObjectKind::Call => "get the session ids from {list_sessions}",
+            ObjectKind::Plan
+            | ObjectKind::SkillRun
+            | ObjectKind::Task
+            | ObjectKind::Tenant
+            | ObjectKind::Token => "list the available items and use one of their ids",
+        }
+    }
+}
+
+impl fmt::Display for ObjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// An engine error.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -97,8 +182,8 @@ pub enum Error {
     /// An object of another kind was not found.
     #[error("{kind} `{name}` not found")]
     NotFound {
-        /// Kind of object: `token`, `tenant`, `skill execution`, and so on.
-        kind: &'static str,
+        /// Kind of object.
+        kind: ObjectKind,
         /// The id or name from the request.
         name: String,
     },
@@ -137,25 +222,8 @@ impl Error {
             Error::StepNotFound { .. } => "list the plan's steps with {list_plan_steps}",
             Error::Ambiguous { .. } => "use more characters of the id, or more words",
             Error::Conflict { hint, .. } => hint,
-            Error::NotFound {
-                kind: "skill execution",
-                ..
-            } => "omit `executionId` to start an execution",
-            Error::NotFound {
-                kind: "artifact", ..
-            } => "find the artifact with {search_sources}",
-            Error::NotFound { kind: "output", .. } => {
-                "list the plan's outputs with {get_research_context}"
-            }
-            Error::NotFound { kind: "review", .. } => {
-                "the review was decided or does not exist; see {get_plan_status}"
-            }
-            Error::NotFound {
-                kind: "session" | "call",
-                ..
-            } => "get the session ids from {list_sessions}",
+            Error::NotFound { kind, .. } => kind.hint(),
             Error::IllegalCall(_) => "the call's state has changed; fetch it again",
-            Error::NotFound { .. } => "list the available items and use one of their ids",
             Error::Unauthorized(_) => "ask an owner or admin of the tenant for a token",
             Error::Store(error) => error.hint(),
         }

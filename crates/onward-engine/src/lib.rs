@@ -40,7 +40,7 @@ pub use research::{embed, extract, indexing, search};
 
 pub use caller::Caller;
 pub use engine::Engine;
-pub use error::Error;
+pub use error::{Error, ObjectKind};
 pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, DRIVER_LOG_TARGETS, Delivery,
     Distribution, DueSession, Entry, Excerpt, Extraction, Faults, Feedback, Hit, HourCount,

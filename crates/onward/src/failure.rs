@@ -6,7 +6,7 @@
 use onward_core::plan::IllegalPlanTransition;
 use onward_core::refusal::Issue;
 use onward_core::{Code, PlanStatus, Refusal};
-use onward_engine::Error;
+use onward_engine::{Error, ObjectKind};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -104,14 +104,21 @@ fn hint(error: &Error) -> String {
             "list the steps of a plan with `onward plan show PLAN`, or the pending reviews with \
              `onward review list`"
         }
-        Error::NotFound { kind: "tenant", .. } => "list the tenants with `onward tenant list`",
-        Error::NotFound {
-            kind: "session", ..
-        } => "list the sessions with `onward session list`",
-        Error::NotFound { kind: "token", .. } => "list the tokens with `onward token list`",
+        Error::NotFound { kind, .. } => match kind {
+            ObjectKind::Tenant => "list the tenants with `onward tenant list`",
+            ObjectKind::Session => "list the sessions with `onward session list`",
+            ObjectKind::Token => "list the tokens with `onward token list`",
+            ObjectKind::Artifact
+            | ObjectKind::Call
+            | ObjectKind::Output
+            | ObjectKind::Plan
+            | ObjectKind::Review
+            | ObjectKind::SkillExecution
+            | ObjectKind::SkillRun
+            | ObjectKind::Task => error.hint(),
+        },
         Error::Rejected { refusal, .. } => refusal_hint(refusal),
         Error::Ambiguous { .. }
-        | Error::NotFound { .. }
         | Error::Conflict { .. }
         | Error::Unauthorized(_)
         | Error::Store(_)

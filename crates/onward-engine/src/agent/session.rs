@@ -28,7 +28,7 @@ use onward_store::{
 
 use crate::caller::Caller;
 use crate::engine::Engine;
-use crate::error::{Error, MATCHES, match_entry};
+use crate::error::{Error, MATCHES, ObjectKind, match_entry};
 
 pub use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport};
 pub use admission::Admission;
@@ -243,7 +243,7 @@ impl Engine {
                 matches: found.iter().map(describe_match).collect(),
             }),
             None => found.pop().ok_or_else(|| Error::NotFound {
-                kind: "session",
+                kind: ObjectKind::Session,
                 name: id.to_owned(),
             }),
         }

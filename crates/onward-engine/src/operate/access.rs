@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::environment::hex;
-use crate::error::{Error, MAX_MATCHES};
+use crate::error::{Error, MAX_MATCHES, ObjectKind};
 
 /// Minimum interval between updates of a token's `last_used_at`.
 const LAST_USED_INTERVAL: Duration = Duration::from_secs(60);
@@ -120,7 +120,7 @@ impl Engine {
             [token] => token.clone(),
             [] => {
                 return Err(Error::NotFound {
-                    kind: "token",
+                    kind: ObjectKind::Token,
                     name: identifier.to_owned(),
                 });
             }
@@ -374,7 +374,7 @@ fn is_tenant_name(name: &str) -> bool {
 
 fn tenant_not_found(name: &Arc<str>) -> Error {
     Error::NotFound {
-        kind: "tenant",
+        kind: ObjectKind::Tenant,
         name: name.to_string(),
     }
 }

@@ -12,7 +12,7 @@ use onward_store::{Facts, Feedback, Outputs, Tx, UserFeedback};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, ObjectKind};
 use crate::sanitize;
 
 /// Valid ratings.
@@ -98,7 +98,7 @@ async fn find_output(tx: &mut Tx, plan: PlanId, name: String) -> Result<OutputId
     {
         return Ok(id);
     }
-    let kind = "output";
+    let kind = ObjectKind::Output;
     Err(Error::NotFound { kind, name })
 }
 

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::engine::Engine;
-use crate::error::{Error, MATCHES, match_entry};
+use crate::error::{Error, MATCHES, ObjectKind, match_entry};
 
 /// Text that at least this many plans match is searched by scanning the newest plans instead of the
 /// full-text index.
@@ -253,7 +253,7 @@ impl Engine {
             Box::pin(async move { Steps(tx).of_review(review).await })
         });
         step.await?.ok_or_else(|| Error::NotFound {
-            kind: "review",
+            kind: ObjectKind::Review,
             name: review.to_string(),
         })
     }
@@ -337,7 +337,7 @@ impl Engine {
             Box::pin(async move { Outputs(tx).output(id).await })
         });
         output.await?.ok_or_else(|| Error::NotFound {
-            kind: "output",
+            kind: ObjectKind::Output,
             name: id.to_string(),
         })
     }

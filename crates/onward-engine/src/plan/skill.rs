@@ -18,7 +18,7 @@ use onward_store::{Entry, Skills, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, ObjectKind};
 use crate::run::{CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
 pub use queries::{SkillPage, SkillQuery, SkillStats};
@@ -60,7 +60,7 @@ impl Engine {
                     return append_events(tx, reported, &ctx, None).await;
                 };
                 let known = Skills(tx).skill(id).await?.ok_or_else(|| Error::NotFound {
-                    kind: "skill execution",
+                    kind: ObjectKind::SkillExecution,
                     name: id.to_string(),
                 })?;
                 let reported = report_skill::update(&known, &report, ctx.now)?;

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, ObjectKind};
 use crate::plan::next_step::{NextStep, assign_next};
 use crate::plan::step::{OpenedReview, ReviewRequest, ReviewResponse, decision_response};
 use crate::plan::submit::replay_commit;
@@ -284,7 +284,7 @@ fn new_task(
 async fn find(tx: &mut Tx, id: TaskId, actor: &str) -> Result<Task, Error> {
     let task = Tasks(tx).task(id, actor).await?;
     task.ok_or_else(|| Error::NotFound {
-        kind: "task",
+        kind: ObjectKind::Task,
         name: id.to_string(),
     })
 }

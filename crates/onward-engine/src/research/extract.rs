@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::caller::Caller;
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, ObjectKind};
 use crate::sanitize;
 
 /// Data extracted from a text.
@@ -109,7 +109,7 @@ impl Engine {
 
 fn artifact_not_found(id: ArtifactId) -> Error {
     Error::NotFound {
-        kind: "artifact",
+        kind: ObjectKind::Artifact,
         name: id.to_string(),
     }
 }

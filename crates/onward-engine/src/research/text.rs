@@ -6,7 +6,7 @@ use onward_store::{TextId, TextPage, Texts};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, ObjectKind};
 
 impl Engine {
     /// At most `limit` characters of a text, after the first `offset` ones.
@@ -25,12 +25,12 @@ impl Engine {
             Box::pin(async move { Texts(tx).page(id, offset, limit).await })
         });
         page.await?.ok_or_else(|| match id {
-            TextId::Artifact(id) => not_found("artifact", id.to_string()),
-            TextId::Output(id) => not_found("output", id.to_string()),
+            TextId::Artifact(id) => not_found(ObjectKind::Artifact, id.to_string()),
+            TextId::Output(id) => not_found(ObjectKind::Output, id.to_string()),
         })
     }
 }
 
-fn not_found(kind: &'static str, name: String) -> Error {
+fn not_found(kind: ObjectKind, name: String) -> Error {
     Error::NotFound { kind, name }
 }

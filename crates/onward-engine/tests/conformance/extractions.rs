@@ -3,8 +3,8 @@
 use onward_core::id::ArtifactId;
 use onward_core::refusal::Issue;
 use onward_core::{Code, Role};
-use onward_engine::Error;
 use onward_engine::extract::NewExtraction;
+use onward_engine::{Error, ObjectKind};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
@@ -72,7 +72,7 @@ async fn an_artifact_of_another_tenant_is_not_found(harness: &Harness) {
     assert!(matches!(
         rejected,
         Err(Error::NotFound {
-            kind: "artifact",
+            kind: ObjectKind::Artifact,
             ..
         })
     ));

@@ -2,8 +2,8 @@
 
 use onward_core::PlanId;
 use onward_core::policy::MAX_REMARK;
-use onward_engine::Error;
 use onward_engine::feedback::NewFeedback;
+use onward_engine::{Error, ObjectKind};
 
 use crate::harness::Harness;
 use crate::on_both_databases;
@@ -109,7 +109,10 @@ async fn rejects_feedback_for_a_missing_output_or_plan(harness: &Harness) {
     };
     let rejected = harness.engine.submit_feedback(&harness.me, feedback).await;
     assert!(
-        matches!(&rejected, Err(Error::NotFound { kind: "output", name }) if name == "an output"),
+        matches!(
+            &rejected,
+            Err(Error::NotFound { kind: ObjectKind::Output, name }) if name == "an output"
+        ),
         "{rejected:?}"
     );
     assert_eq!(stored(harness), "");

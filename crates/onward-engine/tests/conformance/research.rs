@@ -10,7 +10,7 @@ use onward_engine::context::MAX_CHARS;
 use onward_engine::feedback::NewFeedback;
 use onward_engine::research::{NewArtifact, NewOutput, StoredOutput};
 use onward_engine::search::SearchRequest;
-use onward_engine::{Artifact, Caller, Error, TextId};
+use onward_engine::{Artifact, Caller, Error, ObjectKind, TextId};
 use serde_json::{Map, Value, json};
 
 use crate::harness::Harness;
@@ -478,7 +478,10 @@ async fn rejects_feedback_for_an_output_of_another_plan(harness: &Harness) {
             .submit_feedback(&harness.me, feedback(output.clone()));
         let rejected = error(rejected.await);
         assert!(
-            matches!(&rejected, Error::NotFound { kind: "output", name } if *name == output),
+            matches!(
+                &rejected,
+                Error::NotFound { kind: ObjectKind::Output, name } if *name == output
+            ),
             "{rejected:?}"
         );
         assert!(rejected.hint().contains("get_research_context"));

@@ -7,12 +7,12 @@ use onward_core::turn::{
     ExternalChange, Judgement, LoopControl, OnStall, Progress, State, TurnEnd, TurnJudge,
     TurnPolicy, Verdict,
 };
-use onward_engine::Error;
 use onward_engine::retention::Retention;
 use onward_engine::session::{
     Admission, Fingerprint, HookSource, ObservedCall, ObservedStep, SessionView, StepMessages,
     StepReport,
 };
+use onward_engine::{Error, ObjectKind};
 use serde_json::json;
 
 use crate::harness::Harness;
@@ -424,7 +424,7 @@ async fn finds_sessions_by_an_id_prefix(harness: &Harness) {
     assert_eq!(code(find("ab").await), "invalid_input");
     let missing = find("x").await;
     assert!(
-        matches!(&missing, Err(Error::NotFound { kind: "session", name }) if name == "x"),
+        matches!(&missing, Err(Error::NotFound { kind: ObjectKind::Session, name }) if name == "x"),
         "{missing:?}"
     );
     let listed = harness.engine.list_sessions(&harness.me, 2).await.unwrap();

@@ -9,7 +9,7 @@ use onward_core::skill::SkillStatus;
 use onward_core::{PlanId, Refusal};
 use onward_engine::next_step::NextStep;
 use onward_engine::skill::SkillResponse;
-use onward_engine::{Caller, Error};
+use onward_engine::{Caller, Error, ObjectKind};
 use serde_json::{Map, Value, json};
 
 use crate::harness::Harness;
@@ -200,7 +200,7 @@ async fn rejects_a_missing_execution_or_plan(harness: &Harness) {
     assert!(
         matches!(
             &rejected,
-            Error::NotFound { kind: "skill execution", name } if *name == unknown.to_string()
+            Error::NotFound { kind: ObjectKind::SkillExecution, name } if *name == unknown.to_string()
         ),
         "{rejected:?}"
     );

@@ -10,7 +10,7 @@ use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_engine::retention::Retention;
 use onward_engine::step::{OpenedReview, ReviewDecision, ReviewRequest};
 use onward_engine::task::{ReviewState, TaskWait};
-use onward_engine::{Caller, Engine, Error, Task, TaskOutcome, TaskPhase};
+use onward_engine::{Caller, Engine, Error, ObjectKind, Task, TaskOutcome, TaskPhase};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
@@ -72,7 +72,13 @@ async fn attempt(engine: &Engine, caller: &Caller, id: TaskId, plan: PlanId) -> 
 }
 
 fn is_unknown(task: Result<Task, Error>) -> bool {
-    matches!(task, Err(Error::NotFound { kind: "task", .. }))
+    matches!(
+        task,
+        Err(Error::NotFound {
+            kind: ObjectKind::Task,
+            ..
+        })
+    )
 }
 
 fn result(task: &Task) -> &Value {

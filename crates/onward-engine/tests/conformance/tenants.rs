@@ -7,7 +7,7 @@ use onward_core::{PlanId, Role, StepId};
 use onward_engine::engine::Settings;
 use onward_engine::session::{Fingerprint, HookSource};
 use onward_engine::tool_calls::{InitialState, NewCall};
-use onward_engine::{Caller, Engine, Error};
+use onward_engine::{Caller, Engine, Error, ObjectKind};
 
 use crate::database::TestDatabase;
 use crate::engine_calls::{Call, Ids, list_calls, read_calls, update_calls};
@@ -280,7 +280,10 @@ async fn a_missing_tenant_has_no_operator_and_no_tokens(harness: &Harness) {
         .create_token(&caller, "token", Role::Viewer, None)
         .await;
     assert!(
-        matches!(&rejected, Err(Error::NotFound { kind: "tenant", name }) if name == "missing"),
+        matches!(
+            &rejected,
+            Err(Error::NotFound { kind: ObjectKind::Tenant, name }) if name == "missing"
+        ),
         "{rejected:?}"
     );
     let owner_token = harness

@@ -9,7 +9,7 @@ use onward_core::refusal::{BadDependency, NotRedoable, NotRemovable};
 use onward_core::role::{Forbidden, Permission, TenantPolicy};
 use onward_core::step::{IllegalStepTransition, StepCause};
 use onward_core::{Code, PlanStatus, Refusal, Role, StepStatus};
-use onward_engine::Error;
+use onward_engine::{Error, ObjectKind};
 
 use super::{Interface, ToolSet, USE_CASES, render};
 use crate::{tools, web, wire};
@@ -103,15 +103,7 @@ fn hints() -> Vec<String> {
         },
         Error::Unauthorized("x"),
     ]);
-    let kinds = [
-        "skill execution",
-        "artifact",
-        "output",
-        "session",
-        "call",
-        "token",
-    ];
-    errors.extend(kinds.map(not_found));
+    errors.extend(ObjectKind::ALL.map(not_found));
     let mut hints: Vec<String> = errors.iter().map(|error| error.hint().to_owned()).collect();
     hints.push(tools::ToolError::internal("x").hint);
     hints.extend(wire::MORE.map(str::to_owned));

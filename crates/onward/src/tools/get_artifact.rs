@@ -2,7 +2,7 @@
 
 use onward_core::id::OutputId;
 use onward_core::policy::MAX_CONTENT_BYTES;
-use onward_engine::{Caller, Error, TextId};
+use onward_engine::{Caller, Error, ObjectKind, TextId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -73,7 +73,7 @@ pub(crate) async fn read(
 
 pub(crate) fn output_id(id: &str) -> Result<OutputId, ToolError> {
     id.parse().map_err(|_| {
-        let (kind, name) = ("output", params::truncated(id));
+        let (kind, name) = (ObjectKind::Output, params::truncated(id));
         Error::NotFound { kind, name }.into()
     })
 }

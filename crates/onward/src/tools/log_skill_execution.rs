@@ -3,7 +3,7 @@
 use onward_core::command::ReportSkill;
 use onward_core::policy::{MAX_REMARK, MAX_SESSION_ID, MAX_SKILL_NAME};
 use onward_core::skill::SkillStatus;
-use onward_engine::{Caller, Error};
+use onward_engine::{Caller, Error, ObjectKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -75,7 +75,7 @@ impl Spec for LogSkillExecution {
         let execution = match &input.execution_id {
             None => None,
             Some(id) => Some(id.parse().map_err(|_| Error::NotFound {
-                kind: "skill execution",
+                kind: ObjectKind::SkillExecution,
                 name: params::truncated(id),
             })?),
         };

@@ -16,7 +16,7 @@ use onward_core::policy::{
 use onward_core::routing::{DEFAULT_PRIORITY, MAX_LABEL, MAX_LABELS, MAX_PRIORITY};
 use onward_core::step::{Gates, ReviewBy as CoreReviewBy};
 use onward_core::{Code, PlanId, Refusal, StepId, StepType, Timestamp};
-use onward_engine::{Caller, Engine, Error};
+use onward_engine::{Caller, Engine, Error, ObjectKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -129,7 +129,7 @@ pub(super) fn review_id(id: &str) -> Result<ReviewId, ToolError> {
     id.parse().map_err(|_| {
         let name = truncated(id);
         Error::NotFound {
-            kind: "review",
+            kind: ObjectKind::Review,
             name,
         }
         .into()
@@ -140,7 +140,7 @@ pub(super) fn artifact_id(id: &str) -> Result<ArtifactId, ToolError> {
     id.parse().map_err(|_| {
         let name = truncated(id);
         Error::NotFound {
-            kind: "artifact",
+            kind: ObjectKind::Artifact,
             name,
         }
         .into()

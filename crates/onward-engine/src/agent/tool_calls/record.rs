@@ -20,7 +20,7 @@ use crate::agent::observed::HookSource;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::environment::hex;
-use crate::error::Error;
+use crate::error::{Error, ObjectKind};
 use crate::sanitize;
 
 /// Timeouts for tool calls.
@@ -195,7 +195,7 @@ pub(super) async fn load_call(tx: &mut Tx, key: &CallKey) -> Result<(Session, Ca
     let session = session.ok_or_else(|| session_not_found(&key.session))?;
     let found = ToolCalls(tx).call(key).await?;
     let call = found.ok_or_else(|| Error::NotFound {
-        kind: "call",
+        kind: ObjectKind::Call,
         name: format!("{}/{}", key.turn, key.position),
     })?;
     Ok((session, call))
@@ -203,7 +203,7 @@ pub(super) async fn load_call(tx: &mut Tx, key: &CallKey) -> Result<(Session, Ca
 
 pub(super) fn session_not_found(id: &str) -> Error {
     Error::NotFound {
-        kind: "session",
+        kind: ObjectKind::Session,
         name: id.to_owned(),
     }
 }

@@ -10,7 +10,7 @@ use onward_store::{SkillCount, SkillCursor, Skills};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, ObjectKind};
 
 /// Time window for recent failures.
 const RECENT_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
@@ -124,7 +124,7 @@ impl Engine {
             Box::pin(async move { Skills(tx).skill_seen(id).await })
         });
         found.await?.ok_or_else(|| Error::NotFound {
-            kind: "skill execution",
+            kind: ObjectKind::SkillExecution,
             name: id.to_string(),
         })
     }

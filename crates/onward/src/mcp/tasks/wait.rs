@@ -2,7 +2,7 @@
 //! the claim and the result of the task are stored in one transaction, so a lost response loses no
 //! claim, and a step is claimed only when the client can receive it.
 
-use onward_engine::{Caller, Error, Task, TaskPhase};
+use onward_engine::{Caller, Error, ObjectKind, Task, TaskPhase};
 use rmcp::model::{CallToolResponse, ErrorData};
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ pub(super) async fn status(
     let engine = &setup.tool_context.engine;
     let Some(target) = wait.target() else {
         let why = Error::NotFound {
-            kind: "plan",
+            kind: ObjectKind::Plan,
             name: task.id.to_string(),
         };
         return Err(protocol_error(why));

@@ -1,6 +1,6 @@
 //! `revoke_token`: revokes a token. It stays in the list.
 
-use onward_engine::{Caller, Error};
+use onward_engine::{Caller, Error, ObjectKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -30,8 +30,8 @@ impl Spec for RevokeToken {
     async fn run(context: &ToolContext, caller: &Caller, input: Input) -> Result<Token, ToolError> {
         if input.token_id.len() != ID_LENGTH {
             let name = input.token_id.chars().take(ID_LENGTH).collect();
-            let what = "token";
-            return Err(Error::NotFound { kind: what, name }.into());
+            let kind = ObjectKind::Token;
+            return Err(Error::NotFound { kind, name }.into());
         }
         let token = context.engine.revoke_token(caller, &input.token_id).await?;
         Ok(Token::new(&token, None))

@@ -7,7 +7,7 @@ use onward_core::Timestamp;
 use onward_core::id::SkillExecutionId;
 use onward_core::skill::{SkillExecution, SkillState, SkillStatus};
 use onward_engine::skill::{SkillQuery, SkillStats};
-use onward_engine::{Error, SkillCursor};
+use onward_engine::{Error, ObjectKind, SkillCursor};
 
 use super::format::{Badge, RelativeTime, ShortId, multiline, one_line};
 use super::layout::{Layout, Section, render};
@@ -111,7 +111,7 @@ pub(super) async fn show(visit: Visit) -> PageResult {
 pub(super) async fn show_one(visit: Visit, Path(id): Path<String>) -> PageResult {
     let engine = &visit.site.engine;
     let missing = || Error::NotFound {
-        kind: "skill run",
+        kind: ObjectKind::SkillRun,
         name: id.clone(),
     };
     let execution: SkillExecutionId = id.parse().map_err(|_| missing())?;

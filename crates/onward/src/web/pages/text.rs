@@ -4,7 +4,7 @@
 use askama::Template;
 use axum::extract::Path;
 use onward_core::PlanId;
-use onward_engine::{Error, Output};
+use onward_engine::{Error, ObjectKind, Output};
 
 use super::format::{RelativeTime, ShortId, multiline, one_line};
 use super::layout::{Layout, Section, render};
@@ -95,7 +95,7 @@ fn is_markdown(media_type: &str) -> bool {
 pub(super) async fn artifact(visit: Visit, Path(id): Path<String>) -> PageResult {
     let engine = &visit.site.engine;
     let not_found = || Error::NotFound {
-        kind: "artifact",
+        kind: ObjectKind::Artifact,
         name: one_line(&id, 100),
     };
     let artifact = id.parse().map_err(|_| not_found())?;
@@ -118,7 +118,7 @@ pub(super) async fn artifact(visit: Visit, Path(id): Path<String>) -> PageResult
 pub(super) async fn output(visit: Visit, Path(id): Path<String>) -> PageResult {
     let engine = &visit.site.engine;
     let not_found = || Error::NotFound {
-        kind: "output",
+        kind: ObjectKind::Output,
         name: one_line(&id, 100),
     };
     let output = id.parse().map_err(|_| not_found())?;
