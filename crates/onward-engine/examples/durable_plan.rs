@@ -158,7 +158,7 @@ async fn claim(
     let NextStep::Started(step) = next else {
         return Err(Error::Conflict {
             message: "no step is available".to_owned(),
-            hint: "check the plan's status",
+            hint: "check the plan's status".into(),
         });
     };
     Ok(*step)

@@ -9,7 +9,7 @@ use onward_core::id::ArtifactId;
 use onward_core::refusal::Issue;
 use onward_core::role::Forbidden;
 use onward_core::{Code, Refusal};
-use onward_store as store;
+use onward_store::{self as store, Hint};
 
 /// Suffix of the message of an error that rejects work. The details contain the artifact's id.
 pub const KEPT: &str = "; work kept as `keptArtifactId`";
@@ -177,7 +177,7 @@ pub enum Error {
         /// The conflict.
         message: String,
         /// The next action.
-        hint: &'static str,
+        hint: Hint,
     },
     /// An object of another kind was not found.
     #[error("{kind} `{name}` not found")]
@@ -221,11 +221,27 @@ impl Error {
             Error::PlanNotFound(_) => "list the plans with {list_active_plans}",
             Error::StepNotFound { .. } => "list the plan's steps with {list_plan_steps}",
             Error::Ambiguous { .. } => "use more characters of the id, or more words",
-            Error::Conflict { hint, .. } => hint,
+            Error::Conflict { hint, .. } => hint.text,
             Error::NotFound { kind, .. } => kind.hint(),
             Error::IllegalCall(_) => "the call's state has changed; fetch it again",
             Error::Unauthorized(_) => "ask an owner or admin of the tenant for a token",
             Error::Store(error) => error.hint(),
+        }
+    }
+
+    /// Whether only an operator can follow the hint, because it names a command to run on the
+    /// server.
+    pub fn needs_operator(&self) -> bool {
+        match self {
+            Error::Conflict { hint, .. } => hint.needs_operator,
+            Error::Store(error) => error.needs_operator(),
+            Error::Rejected { .. }
+            | Error::PlanNotFound(_)
+            | Error::StepNotFound { .. }
+            | Error::Ambiguous { .. }
+            | Error::NotFound { .. }
+            | Error::IllegalCall(_)
+            | Error::Unauthorized(_) => false,
         }
     }
 

@@ -57,5 +57,5 @@ pub use plan::list::Listed;
 
 /// Database errors.
 pub mod store {
-    pub use onward_store::{Corrupt, Error};
+    pub use onward_store::{Corrupt, Error, Hint};
 }

@@ -21,6 +21,35 @@ pub(crate) const OUTCOME_UNKNOWN: &str =
 pub(crate) const MAYBE_NOT_SYNCED: &str =
     "check the disk, and check whether the change was made before you retry the call";
 
+/// The next action after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hint {
+    /// The action.
+    pub text: &'static str,
+    /// Whether only an operator can do it, because it is a command to run on the server.
+    pub needs_operator: bool,
+}
+
+impl Hint {
+    /// A hint that names a command of `onward`.
+    pub const fn for_operator(text: &'static str) -> Self {
+        Self {
+            text,
+            needs_operator: true,
+        }
+    }
+}
+
+impl From<&'static str> for Hint {
+    /// A hint that every caller can follow.
+    fn from(text: &'static str) -> Self {
+        Self {
+            text,
+            needs_operator: false,
+        }
+    }
+}
+
 /// Reason why a store operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -31,7 +60,7 @@ pub enum Error {
         /// What failed.
         why: String,
         /// The next action for the user.
-        hint: &'static str,
+        hint: Hint,
         /// Whether the change may have been made although the call failed.
         may_have_committed: bool,
         /// The error of the driver or the operating system.
@@ -80,7 +109,7 @@ pub enum Error {
         /// The reason.
         why: String,
         /// The next action for the user.
-        hint: &'static str,
+        hint: Hint,
     },
     /// The address cannot be used as a database.
     #[error("cannot use database `{address}`: {why}")]
@@ -122,10 +151,10 @@ impl fmt::Display for Corrupt {
 
 impl Error {
     /// A transient error with its hint.
-    pub fn unavailable(why: impl fmt::Display, hint: &'static str) -> Self {
+    pub fn unavailable(why: impl fmt::Display, hint: impl Into<Hint>) -> Self {
         Error::Unavailable {
             why: why.to_string(),
-            hint,
+            hint: hint.into(),
             may_have_committed: false,
             source: None,
         }
@@ -209,21 +238,62 @@ impl Error {
 
     /// The next action for the user.
     pub fn hint(&self) -> &'static str {
+        self.next_action().text
+    }
+
+    /// Whether only an operator can follow the hint.
+    pub fn needs_operator(&self) -> bool {
+        self.next_action().needs_operator
+    }
+
+    fn next_action(&self) -> Hint {
         match self {
-            Error::Unavailable { hint, .. } | Error::Move { hint, .. } => hint,
-            Error::Overloaded(_) => "retry the call in a few seconds",
-            Error::Corrupt(_) => {
-                "run `onward doctor` to check the whole database and list every corrupt row"
+            Error::Unavailable { hint, .. } | Error::Move { hint, .. } => *hint,
+            Error::Overloaded(_) => "retry the call in a few seconds".into(),
+            Error::Corrupt(_) => Hint::for_operator(
+                "run `onward doctor` to check the whole database and list every corrupt row",
+            ),
+            Error::Newer { .. } => {
+                "use the newer version of `onward` that created this database".into()
             }
-            Error::Newer { .. } => "use the newer version of `onward` that created this database",
-            Error::Older { .. } => "run `onward migrate` to update the schema",
-            Error::LostRace => "retry the call",
-            Error::Refused { .. } => {
-                "run `onward doctor` to check the database, and report this error"
-            }
+            Error::Older { .. } => Hint::for_operator("run `onward migrate` to update the schema"),
+            Error::LostRace => "retry the call".into(),
+            Error::Refused { .. } => Hint::for_operator(
+                "run `onward doctor` to check the database, and report this error",
+            ),
             Error::Address { .. } => {
-                "use a path for SQLite, or `postgres://user@host/database` for PostgreSQL"
+                "use a path for SQLite, or `postgres://user@host/database` for PostgreSQL".into()
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_with_a_command_needs_an_operator() {
+        let corrupt = Corrupt {
+            table: "plans",
+            column: "status",
+            row: "1".to_owned(),
+            why: "unknown".to_owned(),
+        };
+        let (found, known) = (1, 2);
+        for error in [
+            Error::unavailable("a", "retry the call"),
+            Error::unavailable("a", Hint::for_operator("run `onward doctor`")),
+            Error::Overloaded("a".to_owned()),
+            Error::Corrupt(corrupt),
+            Error::Newer { found, known },
+            Error::Older { found, known },
+            Error::LostRace,
+            Error::refused("a"),
+            Error::address("a", "b"),
+        ] {
+            let names_command = error.hint().contains("`onward ");
+            assert_eq!(error.needs_operator(), names_command, "{error}");
         }
     }
 }

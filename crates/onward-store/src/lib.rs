@@ -32,7 +32,7 @@ mod work;
 pub use backend::DRIVER_LOG_TARGETS;
 pub use change::{Changed, Subject};
 pub use distribution::Distribution;
-pub use error::{Corrupt, Error};
+pub use error::{Corrupt, Error, Hint};
 pub use fault::Faults;
 pub use lead::{Lead, Leadership};
 pub use plan::context::{

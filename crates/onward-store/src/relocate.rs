@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::backend::relocation::{Batch, Endpoint, Page, Table, Values, as_bytes};
 use crate::backend::{postgres, sqlite};
-use crate::error::Error;
+use crate::error::{Error, Hint};
 use crate::store::Address;
 use crate::value::Value;
 
@@ -263,7 +263,10 @@ fn check_schema(source: &[Table], target: &[Table]) -> Result<(), Error> {
         if let Some(missing) = some.iter().find(|name| !others.contains(name)) {
             return Err(rejected(
                 format!("the {which} has no column `{missing}`"),
-                "move between databases with the schema of this version; see `onward migrate --check`",
+                Hint::for_operator(
+                    "move between databases with the schema of this version; see `onward migrate \
+                     --check`",
+                ),
             ));
         }
     }
@@ -287,8 +290,10 @@ async fn check_empty(
         if let Some(table) = found {
             return Err(rejected(
                 format!("the target `{shown}` is not empty: it has rows in `{table}`"),
-                "use a new database; if an earlier move into this one has ended, check it with \
-                 `onward doctor`",
+                Hint::for_operator(
+                    "use a new database; if an earlier move into this one has ended, check it with \
+                     `onward doctor`",
+                ),
             ));
         }
     }
@@ -334,7 +339,8 @@ fn differs(table: &str, tenant: &str) -> Error {
     )
 }
 
-fn rejected(why: String, hint: &'static str) -> Error {
+fn rejected(why: String, hint: impl Into<Hint>) -> Error {
+    let hint = hint.into();
     Error::Move { why, hint }
 }
 

@@ -182,13 +182,25 @@ static USE_CASES: [UseCase; 12] = [
     },
 ];
 
+/// The hint of an error for a caller of this interface. Commands run on the server, so callers of
+/// the other interfaces have to ask an operator.
+pub(crate) fn render_error(
+    hint: &str,
+    needs_operator: bool,
+    interface: Interface,
+    base_url: Option<&str>,
+) -> String {
+    let rendered = render(hint, interface, base_url);
+    if needs_operator && interface != Interface::CommandLine {
+        format!("ask the operator: {rendered}")
+    } else {
+        rendered
+    }
+}
+
 /// The hint for a caller of this interface. `base_url` is the dashboard's address.
 pub(crate) fn render(hint: &str, interface: Interface, base_url: Option<&str>) -> String {
     let mut rendered = String::with_capacity(hint.len());
-    // Only an operator can run commands on the server.
-    if interface != Interface::CommandLine && hint.contains("`onward ") {
-        rendered.push_str("ask the operator: ");
-    }
     let mut rest = hint;
     while let Some((before, after)) = rest.split_once('{') {
         rendered.push_str(before);

@@ -41,7 +41,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tracing::Instrument;
 
-use crate::hint::{self, Interface};
+use crate::hint::Interface;
 use crate::tools::raw::InvalidFields;
 use crate::tools::{
     self, Tool, ToolContext, ToolError, create_research_plan, extract_data, request_user_review,
@@ -564,7 +564,7 @@ fn protocol_error(why: onward_engine::Error) -> ErrorData {
     use onward_engine::Error;
     let error = ToolError::from(why.clone());
     // Resources do not depend on the tool set: the hint names only tools that every set contains.
-    let hint = hint::render(&error.hint, Interface::Mcp(ToolSet::Core), None);
+    let hint = error.render_hint(Interface::Mcp(ToolSet::Core), None);
     let body = ErrorBody::new(error.code, &error.message, &hint, error.details.as_ref());
     let (message, details) = (error.message.clone(), serde_json::to_value(body).ok());
     match why {

@@ -81,16 +81,11 @@ pub(crate) struct ToolContext {
 }
 
 impl ToolContext {
-    /// A hint in the terms of the caller's interface.
-    pub(crate) fn render_hint(&self, hint: &str) -> String {
-        hint::render(hint, self.interface, self.base_url.as_deref())
-    }
-
     /// Limits a response to this many characters, and renders its hint for the rest.
     fn limit(&self, response: &mut Value, max_chars: usize) {
         bound::fit(response, max_chars);
         if let Some(Value::String(more)) = response.get_mut("more") {
-            *more = self.render_hint(more);
+            *more = hint::render(more, self.interface, self.base_url.as_deref());
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onward_core::Timestamp;
-use onward_store::{Store, Tenants};
+use onward_store::{Hint, Store, Tenants};
 
 use crate::caller::LOCAL;
 use crate::environment::Environment;
@@ -185,7 +185,9 @@ pub(super) async fn require_tenant(
         Some(_) => Ok(()),
         None => Err(onward_store::Error::unavailable(
             format_args!("tenant `{tenant}` does not exist"),
-            "create it with `onward tenant create`, or set another one with `--tenant`",
+            Hint::for_operator(
+                "create it with `onward tenant create`, or set another one with `--tenant`",
+            ),
         )),
     }
 }

@@ -228,7 +228,7 @@ impl Engine {
                 if Tenants(tx).own_tenant().await?.is_some() {
                     return Err(Error::Conflict {
                         message: format!("tenant `{}` already exists", tx.tenant()),
-                        hint: "choose another name",
+                        hint: "choose another name".into(),
                     });
                 }
                 Tenants(tx).make_tenant(false, now);

@@ -210,7 +210,7 @@ fn stalls(plan: &Plan) -> Vec<Option<Timestamp>> {
 fn too_large(bytes: u64, max_bytes: u64) -> Error {
     Error::Conflict {
         message: format!("the plan has {bytes} bytes of texts; at most {max_bytes} are loaded"),
-        hint: "export the plan as JSON, or read its steps one by one",
+        hint: "export the plan as JSON, or read its steps one by one".into(),
     }
 }
 

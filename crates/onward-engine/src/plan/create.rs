@@ -287,7 +287,7 @@ async fn existing_plan(tx: &mut Tx, plan: PlanId) -> Result<NewPlan, Error> {
 fn different_content() -> Error {
     Error::Conflict {
         message: "`idempotencyKey` was already used for a plan with different content".to_owned(),
-        hint: "send the same content again, or use a new `idempotencyKey`",
+        hint: "send the same content again, or use a new `idempotencyKey`".into(),
     }
 }
 

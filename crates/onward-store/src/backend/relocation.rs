@@ -10,7 +10,7 @@ use std::sync::Arc;
 use onward_core::search::{Vector, index_text};
 
 use super::{Response, Syntax};
-use crate::error::Error;
+use crate::error::{Error, Hint};
 use crate::value::{IntoValue as _, Value};
 
 /// The table with the progress of a move. It exists in the target until the move has ended.
@@ -294,7 +294,9 @@ pub(crate) fn copied_tables(catalog: Vec<CatalogColumn>) -> Vec<Table> {
 pub(crate) fn unfinished() -> Error {
     Error::Move {
         why: "the database is the target of an unfinished move".to_owned(),
-        hint: "run the same `onward move` command again to continue it, or use another database",
+        hint: Hint::for_operator(
+            "run the same `onward move` command again to continue it, or use another database",
+        ),
     }
 }
 
@@ -302,7 +304,7 @@ pub(crate) fn unfinished() -> Error {
 pub(crate) fn raced() -> Error {
     Error::Move {
         why: "another process moves data into the same target".to_owned(),
-        hint: "wait until the other `onward move` ends",
+        hint: Hint::for_operator("wait until the other `onward move` ends"),
     }
 }
 
@@ -310,6 +312,6 @@ pub(crate) fn raced() -> Error {
 pub(crate) fn other_version() -> Error {
     Error::Move {
         why: "another version of `onward` began the move into this target".to_owned(),
-        hint: "continue with that version, or use a new target",
+        hint: "continue with that version, or use a new target".into(),
     }
 }

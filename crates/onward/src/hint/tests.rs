@@ -11,7 +11,7 @@ use onward_core::step::{IllegalStepTransition, StepCause};
 use onward_core::{Code, PlanStatus, Refusal, Role, StepStatus};
 use onward_engine::{Error, ObjectKind};
 
-use super::{Interface, ToolSet, USE_CASES, render};
+use super::{Interface, ToolSet, USE_CASES, render, render_error};
 use crate::{tools, web, wire};
 
 const INTERFACES: [Interface; 6] = [
@@ -231,8 +231,9 @@ fn commands_are_for_the_operator() {
         Interface::Api,
         Interface::Page,
     ] {
-        let rendered = render(hint, interface, None);
+        let rendered = render_error(hint, true, interface, None);
         assert_eq!(rendered, format!("ask the operator: {hint}"));
+        assert_eq!(render_error(hint, false, interface, None), hint);
     }
-    assert_eq!(render(hint, Interface::CommandLine, None), hint);
+    assert_eq!(render_error(hint, true, Interface::CommandLine, None), hint);
 }

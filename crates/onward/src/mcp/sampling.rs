@@ -239,6 +239,7 @@ fn no_answer() -> ToolError {
         code: Code::Unavailable,
         message: "the client's model returned no answer".to_owned(),
         hint: "call again, or extract the data yourself".to_owned(),
+        needs_operator: false,
         details: None,
         not_found: false,
     }

@@ -12,6 +12,7 @@ use onward_engine::error::KEPT;
 use serde_json::{Map, Value, json};
 
 use super::ToolContext;
+use crate::hint::{self, Interface};
 use crate::quota::Usage;
 use crate::wire::error::ErrorBody;
 use crate::wire::excerpt;
@@ -25,6 +26,8 @@ pub(crate) struct ToolError {
     pub(crate) message: String,
     /// The next action, with the names of use cases in braces (`hint.rs`).
     pub(crate) hint: String,
+    /// Whether only an operator can follow the hint.
+    pub(crate) needs_operator: bool,
     /// Machine-readable details.
     pub(crate) details: Option<Value>,
     /// Something named in the call does not exist, and `code` does not state that.
@@ -58,6 +61,7 @@ impl ToolError {
             hint: "delete finished plans, or ask the operator of the server to raise \
                    `limits.tenant_stored_mib`"
                 .to_owned(),
+            needs_operator: false,
             details: None,
             not_found: false,
         }
@@ -69,6 +73,7 @@ impl ToolError {
             code: Code::Unavailable,
             message: format!("internal error in `{tool}`; this is a bug in Onward"),
             hint: "check the plan with {get_plan_status}, then retry".to_owned(),
+            needs_operator: false,
             details: None,
             not_found: false,
         }
@@ -88,9 +93,14 @@ impl ToolError {
         self
     }
 
+    /// The hint in the terms of an interface. `base_url` is the dashboard's address.
+    pub(crate) fn render_hint(&self, interface: Interface, base_url: Option<&str>) -> String {
+        hint::render_error(&self.hint, self.needs_operator, interface, base_url)
+    }
+
     /// `{"error": {code, message, hint, details?}}`.
     pub(crate) fn to_json(&self, context: &ToolContext) -> Value {
-        let hint = context.render_hint(&self.hint);
+        let hint = self.render_hint(context.interface, context.base_url.as_deref());
         let body = ErrorBody::new(self.code, &self.message, &hint, self.details.as_ref());
         let mut json = serde_json::to_value(body).unwrap_or_default();
         if let Some(error) = json.get_mut("error") {
@@ -113,6 +123,7 @@ impl From<Error> for ToolError {
             code: error.code(),
             message: public_message(&error),
             hint: error.hint().to_owned(),
+            needs_operator: error.needs_operator(),
             not_found: matches!(error, Error::NotFound { .. }),
             details: (!details.is_empty()).then_some(Value::Object(details)),
         }

@@ -118,6 +118,7 @@ fn not_configured() -> ToolError {
                `config.toml` and the key in `ONWARD_EXTRACTION__API_KEY` (see `onward config \
                --help`)"
             .to_owned(),
+        needs_operator: true,
         details: None,
         not_found: false,
     }
@@ -139,6 +140,7 @@ pub(crate) fn model_error(model: &str, why: ModelError) -> ToolError {
         code: Code::Unavailable,
         message,
         hint: hint.to_owned(),
+        needs_operator: false,
         details: None,
         not_found: false,
     }

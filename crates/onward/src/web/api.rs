@@ -125,7 +125,9 @@ impl From<ToolError> for Problem {
     fn from(error: ToolError) -> Self {
         let not_found = error.not_found;
         let problem = Problem::new(error.code, error.message, error.hint);
-        let problem = problem.details(error.details);
+        let problem = problem
+            .needs_operator(error.needs_operator)
+            .details(error.details);
         if not_found {
             problem.status(StatusCode::NOT_FOUND)
         } else {

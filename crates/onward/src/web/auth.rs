@@ -28,7 +28,7 @@ use error::{AuthError, TOKEN_REQUIRED};
 
 /// Prefix of Onward's own tokens.
 const TOKEN_PREFIX: &str = "onw_";
-/// Hint for requests without a bearer token.
+/// Hint for requests without a bearer token. It names a command, which needs an operator.
 const SEND_TOKEN: &str =
     "send one header `Authorization: Bearer onw_…`; create a token with `onward token create`";
 
@@ -155,11 +155,14 @@ impl Auth {
         match error {
             AuthError::Failed(problem) => problem,
             AuthError::Missing => Problem::new(Code::Unauthorized, TOKEN_REQUIRED, SEND_TOKEN)
+                .needs_operator(true)
                 .header(
                     WWW_AUTHENTICATE,
                     format!("Bearer resource_metadata=\"{metadata}\""),
                 ),
-            AuthError::Malformed(reason) => invalid_token(reason, SEND_TOKEN, &metadata),
+            AuthError::Malformed(reason) => {
+                invalid_token(reason, SEND_TOKEN, &metadata).needs_operator(true)
+            }
             AuthError::Invalid(reason) => {
                 let hint = "get a new token from an owner or admin of the tenant";
                 invalid_token(reason, hint, &metadata)

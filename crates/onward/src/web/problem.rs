@@ -28,6 +28,8 @@ pub(crate) struct Problem {
     detail: String,
     /// With the names of use cases in braces (`hint.rs`).
     hint: String,
+    /// Whether only an operator can follow the hint.
+    needs_operator: bool,
     details: Option<Value>,
     headers: Vec<(HeaderName, String)>,
 }
@@ -61,6 +63,7 @@ impl Problem {
             code,
             detail: detail.into(),
             hint: hint.into(),
+            needs_operator: false,
             details: None,
             headers: Vec::new(),
         }
@@ -69,6 +72,12 @@ impl Problem {
     /// Overrides the status of the code.
     pub(crate) fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
+        self
+    }
+
+    /// Sets whether only an operator can follow the hint.
+    pub(crate) fn needs_operator(mut self, needs_operator: bool) -> Self {
+        self.needs_operator = needs_operator;
         self
     }
 
@@ -87,9 +96,13 @@ impl Problem {
         self.code
     }
 
+    fn render_hint(&self, interface: Interface) -> String {
+        hint::render_error(&self.hint, self.needs_operator, interface, None)
+    }
+
     /// Status, title, detail and hint for an HTML page.
     pub(crate) fn page_text(&self) -> (StatusCode, &'static str, &str, String) {
-        let hint = || hint::render(&self.hint, Interface::Page, None);
+        let hint = || self.render_hint(Interface::Page);
         let (title, hint) = match (self.status, self.code) {
             // The API has no code for other missing items.
             (StatusCode::NOT_FOUND, Code::InvalidInput) => ("Not found", hint()),
@@ -154,6 +167,7 @@ impl From<Error> for Problem {
             details.insert("keptArtifactId".to_owned(), kept.to_string().into());
         }
         let problem = Self::new(error.code(), public_message(&error), error.hint());
+        let problem = problem.needs_operator(error.needs_operator());
         let problem = problem.details((!details.is_empty()).then_some(Value::Object(details)));
         match error {
             Error::NotFound { .. } => problem.status(StatusCode::NOT_FOUND),
@@ -171,13 +185,14 @@ impl From<Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let hint = self.render_hint(Interface::Api);
         let wire = ProblemBody {
             r#type: format!("urn:onward:problem:{}", self.code),
             title: title(self.code).to_owned(),
             status: self.status.as_u16(),
             detail: self.detail,
             code: self.code.to_string(),
-            hint: hint::render(&self.hint, Interface::Api, None),
+            hint,
             details: self.details,
         };
         let body = serde_json::to_vec(&wire).unwrap_or_default();

@@ -39,6 +39,6 @@ pub(super) fn nullable<T>(
 pub(super) fn already_exists(message: String) -> Error {
     Error::Conflict {
         message,
-        hint: "import it into another database or tenant",
+        hint: "import it into another database or tenant".into(),
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use onward_core::PlanId;
 use onward_core::role::Permission;
 use onward_store::{
-    Artifacts, AuditTrail, Extractions, Outputs, Plans, Skills, Tx, Usages, UserFeedback,
+    Artifacts, AuditTrail, Extractions, Hint, Outputs, Plans, Skills, Tx, Usages, UserFeedback,
 };
 use serde_json::{Value, json};
 
@@ -178,6 +178,8 @@ impl<'f> Document<'f> {
 fn cannot_write(error: std::io::Error) -> Error {
     Error::Conflict {
         message: format!("cannot write the export: {error}"),
-        hint: "check the free space of the temporary directory, or run `onward export` on the server",
+        hint: Hint::for_operator(
+            "check the free space of the temporary directory, or run `onward export` on the server",
+        ),
     }
 }

@@ -18,7 +18,7 @@ use crate::backend::relocation::{
     other_version, raced,
 };
 use crate::backend::{Response, Syntax};
-use crate::error::Error;
+use crate::error::{Error, Hint};
 use crate::value::{IntoValue as _, Value};
 
 /// The tables of the schema with the types of their columns, or the base types of domains.
@@ -32,10 +32,14 @@ const CATALOG: &str = "SELECT relname::text, attname::text, \
     ORDER BY relname, attnum";
 
 /// Next actions if a database is distributed.
-const SOURCE_HINT: &str = "copy its plans with `onward export` and `onward import`; the dashboard \
-    exports several plans in one file";
-const TARGET_HINT: &str = "move to a database that is not distributed, and distribute it afterwards \
-    with `onward migrate --distribute`";
+const SOURCE_HINT: Hint = Hint::for_operator(
+    "copy its plans with `onward export` and `onward import`; the dashboard exports several plans \
+     in one file",
+);
+const TARGET_HINT: Hint = Hint::for_operator(
+    "move to a database that is not distributed, and distribute it afterwards with `onward migrate \
+     --distribute`",
+);
 
 struct PostgresEnd {
     connection: LongLivedConnection,
@@ -86,7 +90,7 @@ pub(crate) async fn open_target(url: &str) -> Result<Box<dyn Endpoint>, Error> {
 async fn connect(
     address: &Address,
     end: &str,
-    hint: &'static str,
+    hint: Hint,
 ) -> Result<(LongLivedConnection, String), Error> {
     let connection = pooler::open(address).await?;
     let schemas = migrate::check_server(&connection.client, &address.shown).await?;

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::error;
 use super::file_id::{ChangeTime, FileId, inspect, read_exact_at};
 use super::paths::{companion, log_size};
-use crate::error::Error;
+use crate::error::{Error, Hint};
 
 /// Open files of this process, with the number of their handles. Closing any descriptor of a file
 /// releases all POSIX locks of the process on it, including those of SQLite, so all handles share
@@ -156,7 +156,7 @@ impl Loss {
                     "the write-ahead log of `{}` was deleted or replaced while in use",
                     path.display()
                 ),
-                "run `onward doctor`, then retry the call",
+                Hint::for_operator("run `onward doctor`, then retry the call"),
             ),
             Loss::Unsynced => Error::unavailable(
                 format_args!(
@@ -173,7 +173,10 @@ impl Loss {
 pub(super) fn missing(path: &Path) -> Error {
     Error::unavailable(
         format_args!("`{}` was deleted or moved while in use", path.display()),
-        "put the file back, or restore a backup with `onward restore FILE`; no restart is needed",
+        Hint::for_operator(
+            "put the file back, or restore a backup with `onward restore FILE`; no restart is \
+             needed",
+        ),
     )
 }
 
@@ -183,7 +186,9 @@ fn overwritten(path: &Path) -> Error {
             "`{}` was overwritten; its write-ahead log belongs to the previous content",
             path.display()
         ),
-        "restore the backup with `onward restore FILE`, which keeps the previous files",
+        Hint::for_operator(
+            "restore the backup with `onward restore FILE`, which keeps the previous files",
+        ),
     )
 }
 
