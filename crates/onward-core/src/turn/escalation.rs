@@ -20,7 +20,11 @@ use crate::policy::{UnknownVariant, parse_variant};
 /// The number of the rejection from which on the turn is stopped.
 pub const STOP_AFTER_REJECTIONS: u32 = 3;
 
-/// The beginning of every rejection. Used to recognize an echoed rejection.
+/// Marker at the beginning of every rejection: [`rejection`] writes it, [`is_rejection`] recognizes
+/// it. It is part of the text because agents take only a text for a rejected call, and report that
+/// text as the output of the call, often after a prefix such as `Error: `. No field of a hook, a
+/// transcript or a model API identifies the call as rejected by Onward. Running sessions contain the
+/// marker, so a changed text must be recognized in addition to this one.
 pub const REJECTION_PREFIX: &str = "Tools are disabled for the rest of this turn";
 
 /// The prefix of an output that is searched for a rejection, in characters.
@@ -270,7 +274,8 @@ pub fn rejection(state: &EscalationState, evidence: &[Evidence]) -> String {
     format!("{REJECTION_PREFIX}: {}{INSTRUCTION}", uncapitalized(&why))
 }
 
-/// Whether the output of a call is a rejection. Such a call is not part of a step.
+/// Whether the output of a call is an echoed rejection, by its marker. Such a call was not executed
+/// and is not part of a step.
 pub fn is_rejection(output: &str) -> bool {
     let end = output.char_indices().nth(ECHO_SEARCH_CHARS);
     let head = end.and_then(|(end, _)| output.get(..end)).unwrap_or(output);

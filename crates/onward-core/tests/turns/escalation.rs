@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use onward_core::turn::escalation::{
     EscalationLevel, EscalationState, REJECTION_PREFIX, TextOnlyReason, ToolGate,
 };
-use onward_core::turn::escalation::{final_message, for_user, nudge, rejection, reminder};
+use onward_core::turn::escalation::{
+    final_message, for_user, is_rejection, nudge, rejection, reminder,
+};
 use onward_core::turn::{
     Evidence, ExternalChange, IdleReason, LoopControl, OnStall, Progress, TurnPolicy, Verdict,
 };
@@ -207,6 +209,8 @@ fn messages_match_the_golden_file() {
         let reminder = reminder(state, ExternalChange::Unknown, &evidence);
         let rejection = rejection(state, &evidence);
         assert!(rejection.starts_with(REJECTION_PREFIX));
+        assert!(is_rejection(&format!("Error: {rejection}")));
+        assert!(!is_rejection(&reminder));
         writeln!(text, "reminder, {reason}: {reminder}").unwrap();
         writeln!(text, "rejection, {reason}: {rejection}").unwrap();
         writeln!(text, "user, {reason}: {}", for_user(state)).unwrap();
