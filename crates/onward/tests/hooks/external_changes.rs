@@ -1,5 +1,7 @@
 //! Changes of the working tree count as progress, regardless of the results of the calls.
 
+use std::process::Command;
+
 use onward_core::turn::{Judgement, Progress};
 use onward_testbed::git;
 
