@@ -63,8 +63,6 @@ pub enum ObjectKind {
     Call,
     /// A plan output.
     Output,
-    /// A plan, without the error code of [`Error::PlanNotFound`].
-    Plan,
     /// A review.
     Review,
     /// An agent session.
@@ -83,11 +81,10 @@ pub enum ObjectKind {
 
 impl ObjectKind {
     /// All kinds.
-    pub const ALL: [ObjectKind; 11] = [
+    pub const ALL: [ObjectKind; 10] = [
         ObjectKind::Artifact,
         ObjectKind::Call,
         ObjectKind::Output,
-        ObjectKind::Plan,
         ObjectKind::Review,
         ObjectKind::Session,
         ObjectKind::SkillExecution,
@@ -103,7 +100,6 @@ impl ObjectKind {
             ObjectKind::Artifact => "artifact",
             ObjectKind::Call => "call",
             ObjectKind::Output => "output",
-            ObjectKind::Plan => "plan",
             ObjectKind::Review => "review",
             ObjectKind::Session => "session",
             ObjectKind::SkillExecution => "skill execution",
@@ -122,11 +118,9 @@ impl ObjectKind {
             ObjectKind::Output => "list the plan's outputs with {get_research_context}",
             ObjectKind::Review => "the review was decided or does not exist; see {get_plan_status}",
             ObjectKind::Session | ObjectKind::Call => "get the session ids from {list_sessions}",
-            ObjectKind::Plan
-            | ObjectKind::SkillRun
-            | ObjectKind::Task
-            | ObjectKind::Tenant
-            | ObjectKind::Token => "list the available items and use one of their ids",
+            ObjectKind::SkillRun | ObjectKind::Task | ObjectKind::Tenant | ObjectKind::Token => {
+                "list the available items and use one of their ids"
+            }
         }
     }
 }

@@ -26,12 +26,12 @@ pub(crate) const MAYBE_NOT_SYNCED: &str =
 pub struct Hint {
     /// The action.
     pub text: &'static str,
-    /// Whether only an operator can do it, because it is a command to run on the server.
+    /// Whether it contains an `onward` command, which only an operator can run on the server.
     pub needs_operator: bool,
 }
 
 impl Hint {
-    /// A hint that names a command of `onward`.
+    /// A hint with an `onward` command.
     pub const fn for_operator(text: &'static str) -> Self {
         Self {
             text,
@@ -41,7 +41,7 @@ impl Hint {
 }
 
 impl From<&'static str> for Hint {
-    /// A hint that every caller can follow.
+    /// A hint without an `onward` command.
     fn from(text: &'static str) -> Self {
         Self {
             text,

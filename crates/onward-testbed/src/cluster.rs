@@ -132,7 +132,7 @@ impl Cluster {
                 .filter(|url| !url.is_empty());
             let Some(url) = url else {
                 // `println!` and `eprintln!` would be captured with the output of the test.
-                let skipped = "skipped on a distributed database";
+                let skipped = "skipped tests on a distributed database";
                 writeln!(stderr(), "{skipped}: `{DISTRIBUTED}` is not set").ok();
                 return None;
             };

@@ -111,7 +111,6 @@ fn hint(error: &Error) -> String {
             ObjectKind::Artifact
             | ObjectKind::Call
             | ObjectKind::Output
-            | ObjectKind::Plan
             | ObjectKind::Review
             | ObjectKind::SkillExecution
             | ObjectKind::SkillRun

@@ -35,7 +35,7 @@ const MAX_FILES_READ: usize = 512;
 /// Maximum number of files and directories inspected.
 const MAX_ENTRIES: usize = 20_000;
 
-/// A fingerprint that a thread takes. If it is dropped, git is killed.
+/// A fingerprint that a background thread computes. Dropping it kills git.
 pub(crate) struct Pending(Option<Job>);
 
 struct Job {
@@ -47,7 +47,7 @@ struct Job {
 impl Pending {
     pub(crate) const UNAVAILABLE: Self = Self(None);
 
-    /// The fingerprint, at the latest at the end of the time budget.
+    /// Blocks until the fingerprint is ready or the time budget has expired.
     pub(crate) fn wait(self) -> Fingerprint {
         let Some(Job { until, result, .. }) = &self.0 else {
             return Fingerprint::Unavailable;

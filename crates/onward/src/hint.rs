@@ -182,8 +182,8 @@ static USE_CASES: [UseCase; 12] = [
     },
 ];
 
-/// The hint of an error for a caller of this interface. Commands run on the server, so callers of
-/// the other interfaces have to ask an operator.
+/// The hint of an error for a caller of this interface. Only the command line runs on the server, so
+/// on any other interface a hint with a command starts with `ask the operator:`.
 pub(crate) fn render_error(
     hint: &str,
     needs_operator: bool,

@@ -38,7 +38,7 @@ const COLLECTORS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 ];
 /// Maximum log levels of dependencies. Below these levels they log headers and bodies, or client
-/// errors that the operator cannot fix. The store names its drivers.
+/// errors that the operator cannot fix. Those of database drivers are in `DRIVER_LOG_TARGETS`.
 const LEVEL_LIMITS: [&str; 7] = [
     "rmcp=warn",
     "rmcp::service=off",

@@ -34,12 +34,12 @@ pub struct Facts {
     pub in_progress: Vec<Step>,
     /// When the plan last changed.
     pub changed_at: Timestamp,
-    /// The monitor, if a grace period after a sleep applies.
+    /// The watcher, if a grace period after a sleep applies.
     pub watcher: Option<Watcher>,
 }
 
 impl Facts {
-    /// The facts of a plan in memory, without a monitor.
+    /// The facts of a plan in memory, without a watcher.
     pub fn from_plan(plan: &Plan) -> Self {
         Self {
             head: plan.head().clone(),

@@ -1,9 +1,10 @@
 //! The effect of a command's events on the queue of the plan's project.
 //!
-//! The queue contains the ready steps of all plans of the project that assign steps. A program that
-//! stores plans copies the project and the priority of a plan to its steps, so that one index
-//! provides the queue. They are copied again when they change, and when steps join the queue. The
-//! order of the queue is in [`routing`](crate::routing).
+//! The queue of a project contains the ready steps of its plans, except plans that cannot assign
+//! steps now (awaiting review, ended, budget exhausted). A program that stores plans copies the
+//! project and the priority of a plan to its steps, so that one index provides the queue. It copies
+//! them again when either changes, and when steps join the queue. The order of the queue is in
+//! [`routing`](crate::routing).
 
 use crate::branch::Effect;
 use crate::event::{Change, Event};
@@ -12,7 +13,7 @@ use crate::plan::{PlanHead, PlanStatus};
 /// A change to the queue of a plan's project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueChange {
-    /// Keep the queue.
+    /// No change.
     Unchanged,
     /// Copy the project and the priority of the plan to its open steps. Without a project, the steps
     /// are in no queue.
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn copies_the_routing_after_every_update_of_the_plan() {
         let events = [rerouted()];
-        // Without a project, the update may have removed the plan from one.
+        // The update may have removed a plan without a project from one.
         for project in [Some("site"), None] {
             let change = |head: PlanHead| QueueChange::after_events(&head, &events);
             assert_eq!(change(executing(project)), QueueChange::Enqueue);

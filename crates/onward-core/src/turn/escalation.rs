@@ -21,10 +21,10 @@ use crate::policy::{UnknownVariant, parse_variant};
 pub const STOP_AFTER_REJECTIONS: u32 = 3;
 
 /// Marker at the beginning of every rejection: [`rejection`] writes it, [`is_rejection`] recognizes
-/// it. It is part of the text because agents take only a text for a rejected call, and report that
-/// text as the output of the call, often after a prefix such as `Error: `. No field of a hook, a
-/// transcript or a model API identifies the call as rejected by Onward. Running sessions contain the
-/// marker, so a changed text must be recognized in addition to this one.
+/// it. An agent accepts only a text as the reason for a rejection and returns it as the output of the
+/// call, often after a prefix such as `Error: `. No field of a hook, a transcript or a model API
+/// marks the call as rejected by Onward. If you change the marker, `is_rejection` must still
+/// recognize this one, because existing sessions contain it.
 pub const REJECTION_PREFIX: &str = "Tools are disabled for the rest of this turn";
 
 /// The prefix of an output that is searched for a rejection, in characters.

@@ -45,8 +45,8 @@ pub struct EmbedRound {
 /// Why a round stopped early.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EmbedError {
-    /// The model is unavailable.
-    #[error("the embedding model is unavailable: {0}")]
+    /// The model failed.
+    #[error("the embedding model failed: {0}")]
     Model(#[source] EmbedderError),
     /// The engine failed, for example because the database is unavailable.
     #[error(transparent)]

@@ -883,7 +883,9 @@ BEGIN
 END;
 $$;
 
--- The following functions read across tenants, and return nothing in a transaction that has set one.
+-- `onward_tenants` and `onward_due_*` read rows of all tenants. They return nothing in a transaction
+-- that has set a tenant. `onward_token_of_hash` does not check this: it runs before the tenant is
+-- known.
 
 -- All tenants, for an operator.
 CREATE FUNCTION onward_tenants()

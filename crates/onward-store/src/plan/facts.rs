@@ -349,9 +349,9 @@ impl Facts<'_> {
         Ok((skip_target, between))
     }
 
-    /// The facts for handling the stalls of a plan; locks the plan until the commit. Its steps are
-    /// those past their own threshold, and those whose times are in the future. If the command
-    /// overrides the thresholds, they are all steps in progress, because any of them may be stalled.
+    /// The facts for handling the stalls of a plan; locks the plan until the commit. `in_progress`
+    /// contains the steps past their own threshold and the steps with a time in the future, or all
+    /// steps in progress if the command overrides the threshold.
     pub async fn stalls_of(
         &mut self,
         id: PlanId,

@@ -154,7 +154,8 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
     if !config.sessions.keep_prompts {
         event.source.prompt = None;
     }
-    // The database is not part of the working tree. It is opened while git runs.
+    // Git starts before the database is opened, so that both run in parallel. The fingerprint ignores
+    // the database file.
     let file = match &config.database {
         Address::File(path) => Some(path.as_path()),
         Address::Server(_) => None,

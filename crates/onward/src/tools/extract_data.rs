@@ -114,11 +114,12 @@ fn not_configured() -> ToolError {
         code: Code::NotConfigured,
         message: "no extraction model is configured and the client does not support MCP sampling"
             .to_owned(),
-        hint: "extract the data yourself, or ask the user to set `model` under `[extraction]` in \
+        hint:
+            "extract the data yourself, or ask the operator to set `model` under `[extraction]` in \
                `config.toml` and the key in `ONWARD_EXTRACTION__API_KEY` (see `onward config \
                --help`)"
-            .to_owned(),
-        needs_operator: true,
+                .to_owned(),
+        needs_operator: false,
         details: None,
         not_found: false,
     }

@@ -117,8 +117,8 @@ impl Error {
     }
 }
 
-/// The reason and the column of an error in JSON. The message contains the line of the file, which
-/// differs from the line of the JSON.
+/// The reason and the column of an error in JSON. `serde_json` counts lines within the value; the
+/// message has the line of the file instead.
 fn without_line(cause: &serde_json::Error) -> String {
     let text = cause.to_string();
     let reason = text.split(" at line ").next().unwrap_or_default();

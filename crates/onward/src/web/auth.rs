@@ -28,9 +28,9 @@ use error::{AuthError, TOKEN_REQUIRED};
 
 /// Prefix of Onward's own tokens.
 const TOKEN_PREFIX: &str = "onw_";
-/// Hint for requests without a bearer token. It names a command, which needs an operator.
-const SEND_TOKEN: &str =
-    "send one header `Authorization: Bearer onw_…`; create a token with `onward token create`";
+/// Hint for requests without a bearer token.
+const SEND_TOKEN: &str = "send one header `Authorization: Bearer onw_…`; the operator creates a \
+    token with `onward token create`";
 
 /// Paths that need no authentication: health checks, OAuth metadata and discovery.
 pub(super) const PUBLIC_PATHS: [&str; 6] = [
@@ -155,14 +155,11 @@ impl Auth {
         match error {
             AuthError::Failed(problem) => problem,
             AuthError::Missing => Problem::new(Code::Unauthorized, TOKEN_REQUIRED, SEND_TOKEN)
-                .needs_operator(true)
                 .header(
                     WWW_AUTHENTICATE,
                     format!("Bearer resource_metadata=\"{metadata}\""),
                 ),
-            AuthError::Malformed(reason) => {
-                invalid_token(reason, SEND_TOKEN, &metadata).needs_operator(true)
-            }
+            AuthError::Malformed(reason) => invalid_token(reason, SEND_TOKEN, &metadata),
             AuthError::Invalid(reason) => {
                 let hint = "get a new token from an owner or admin of the tenant";
                 invalid_token(reason, hint, &metadata)

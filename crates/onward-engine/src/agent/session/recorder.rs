@@ -152,7 +152,7 @@ impl TurnRecorder {
     }
 
     /// Records a message about a background task, which counts as progress. `ended` is the task's id
-    /// if it has ended.
+    /// if the task has ended.
     pub(super) fn record_task_message(
         &mut self,
         ended: Option<&str>,

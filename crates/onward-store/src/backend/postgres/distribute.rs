@@ -3,7 +3,7 @@
 //!
 //! The coordinator connects to the other nodes with the role of a transaction, so that role must be
 //! able to log in there. Each table is distributed once; a second run distributes the missing ones,
-//! and removes what an interrupted one left.
+//! and truncates the local rows that an interrupted run left.
 
 use tokio_postgres::{Client, Error as Driver};
 

@@ -85,8 +85,8 @@ pub(crate) async fn open_target(url: &str) -> Result<Box<dyn Endpoint>, Error> {
 
 /// Connects to the source or the target; returns the connection and the schemas of its search path.
 ///
-/// In a distributed database, the tenant of a session is not set on the other nodes. Row security
-/// would hide their rows: a source would be empty, also for the comparison.
+/// A move sets the tenant in its session on the coordinator only. On the workers, row security would
+/// hide all rows: the source would appear empty, and the comparison would not detect it.
 async fn connect(
     address: &Address,
     end: &str,
@@ -97,7 +97,7 @@ async fn connect(
     if distribute::is_distributed(&connection.client).await? {
         return Err(Error::Move {
             why: format!(
-                "the {end} `{}` is distributed over several nodes",
+                "cannot move: the {end} `{}` is distributed over several nodes",
                 address.shown
             ),
             hint,

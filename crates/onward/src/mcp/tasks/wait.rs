@@ -53,7 +53,7 @@ pub(super) async fn status(
     let engine = &setup.tool_context.engine;
     let Some(target) = wait.target() else {
         let why = Error::NotFound {
-            kind: ObjectKind::Plan,
+            kind: ObjectKind::Task,
             name: task.id.to_string(),
         };
         return Err(protocol_error(why));

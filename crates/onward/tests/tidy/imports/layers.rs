@@ -15,8 +15,8 @@ const ABOVE: [&str; 7] = [
     "codec", "plan", "record", "relocate", "row", "store", "work",
 ];
 
-/// The files that select a backend, and those that access one in a way that no other has: `work`
-/// runs closures as jobs of a writer, and a move opens both databases.
+/// Files that may import a specific backend: `store` and `store/versions` select it, `work` runs
+/// closures as jobs of the SQLite writer, and `relocate` opens both databases.
 const SELECT: [&str; 4] = ["relocate.rs", "store.rs", "store/versions.rs", "work.rs"];
 
 const DRIVERS: [&str; 3] = ["deadpool_postgres", "rusqlite", "tokio_postgres"];

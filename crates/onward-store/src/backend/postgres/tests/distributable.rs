@@ -1,5 +1,5 @@
 //! Rules that let Citus distribute the schema by tenant, checked in the catalog of a plain server.
-//! Each query returns the violations. Commands run on a plain server with a substitute for Citus.
+//! Each query returns the violations. Commands run on a plain server with stubs for Citus.
 
 use onward_testbed::psql;
 
@@ -196,7 +196,7 @@ async fn rejects_a_move_from_or_to_a_distributed_database() {
 }
 
 #[tokio::test]
-async fn repeats_the_truncation_that_an_interrupted_distribution_left_out() {
+async fn truncates_local_rows_after_an_interrupted_distribution() {
     // A separate cluster: the distribution changes the role of all databases.
     let cluster = Cluster::start();
     let url = with_citus(&cluster).await;
