@@ -13,11 +13,11 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use onward_engine::session::Fingerprint;
@@ -35,12 +35,13 @@ const MAX_FILES_READ: usize = 512;
 /// Maximum number of files and directories inspected.
 const MAX_ENTRIES: usize = 20_000;
 
-/// A fingerprint that a background thread computes. Dropping it kills git.
+/// A fingerprint that a background thread computes. Git is killed at the end of the time budget, or
+/// when this is dropped.
 pub(crate) struct Pending(Option<Job>);
 
 struct Job {
     until: Instant,
-    git: Arc<Running>,
+    git: Arc<Mutex<Git>>,
     result: Receiver<Fingerprint>,
 }
 
@@ -73,18 +74,30 @@ pub(crate) fn start(directory: &Path, database: Option<&Path>, budget: Duration)
         return Pending::UNAVAILABLE;
     };
     let until = Instant::now() + budget;
-    let git = Arc::new(Mutex::new(None));
+    let git = Arc::new(Mutex::new(Git::Idle));
     let (sender, result) = channel();
-    let running = Arc::clone(&git);
+    let (running, late) = (Arc::clone(&git), Arc::clone(&git));
     let database = database.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
-    let thread = std::thread::Builder::new().spawn(move || {
+    let threads = spawn(move || {
         // The receiver may have timed out.
         sender.send(inspect(&root, database, &running, until)).ok();
+    })
+    // The caller may be blocked longer than the budget before it waits for the result.
+    .and_then(|()| {
+        spawn(move || {
+            std::thread::sleep(budget);
+            stop(&late);
+        })
     });
-    match thread {
-        Ok(_) => Pending(Some(Job { until, git, result })),
+    let job = Job { until, git, result };
+    match threads {
+        Ok(()) => Pending(Some(job)),
         Err(_) => Pending::UNAVAILABLE,
     }
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().spawn(work).map(drop)
 }
 
 /// The git checkout that contains a directory.
@@ -106,11 +119,21 @@ fn ceilings() -> Vec<PathBuf> {
     std::env::split_paths(&value).collect()
 }
 
-type Running = Mutex<Option<Child>>;
+/// The git process of a fingerprint.
+enum Git {
+    Idle,
+    Running(Child),
+    /// No process may start.
+    Stopped,
+}
 
-fn stop(git: &Running) {
-    let child = git.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(mut child) = child {
+fn lock(git: &Mutex<Git>) -> MutexGuard<'_, Git> {
+    git.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn stop(git: &Mutex<Git>) {
+    let stopped = std::mem::replace(&mut *lock(git), Git::Stopped);
+    if let Git::Running(mut child) = stopped {
         // The process may already have exited.
         child.kill().ok();
         child.wait().ok();
@@ -120,7 +143,7 @@ fn stop(git: &Running) {
 fn inspect(
     root: &Path,
     database: Option<PathBuf>,
-    running: &Running,
+    running: &Mutex<Git>,
     until: Instant,
 ) -> Fingerprint {
     let root = &root.canonicalize().unwrap_or_else(|_| root.to_owned());
@@ -177,7 +200,7 @@ fn git(root: &Path) -> Command {
 
 /// Arguments that disable all configured filters, which git runs on modified files. `None` if git
 /// fails or a filter cannot be disabled.
-fn disabled_filters(root: &Path, running: &Running) -> Option<Vec<String>> {
+fn disabled_filters(root: &Path, running: &Mutex<Git>) -> Option<Vec<String>> {
     let mut list = git(root);
     list.args(["config", "--null", "--name-only", "--get-regexp"])
         .arg(r"^filter\.");
@@ -206,7 +229,7 @@ fn disabled_filters(root: &Path, running: &Running) -> Option<Vec<String>> {
 
 /// Output of `git status`. `None` if git fails or is not installed. In a submodule git would run
 /// the programs of its configuration, so only the commit of a submodule is compared.
-fn status(root: &Path, disabled_filters: &[String], running: &Running) -> Option<Vec<u8>> {
+fn status(root: &Path, disabled_filters: &[String], running: &Mutex<Git>) -> Option<Vec<u8>> {
     let mut status = git(root);
     status
         .args(disabled_filters)
@@ -218,17 +241,28 @@ fn status(root: &Path, disabled_filters: &[String], running: &Running) -> Option
 }
 
 /// Exit status and output of a process. `None` if it does not start or was stopped.
-fn output(mut command: Command, running: &Running) -> Option<(ExitStatus, Vec<u8>)> {
-    let mut child = command.spawn().ok()?;
-    let mut output = child.stdout.take()?;
-    *running.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
+fn output(mut command: Command, running: &Mutex<Git>) -> Option<(ExitStatus, Vec<u8>)> {
+    let mut output = {
+        let mut git = lock(running);
+        if matches!(*git, Git::Stopped) {
+            return None;
+        }
+        let mut child = command.spawn().ok()?;
+        let output = child.stdout.take();
+        *git = Git::Running(child);
+        output?
+    };
     let mut stdout = Vec::new();
     output.read_to_end(&mut stdout).ok()?;
-    let child = running
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
-    Some((child?.wait().ok()?, stdout))
+    let mut child = {
+        let mut git = lock(running);
+        let Git::Running(child) = std::mem::replace(&mut *git, Git::Stopped) else {
+            return None;
+        };
+        *git = Git::Idle;
+        child
+    };
+    Some((child.wait().ok()?, stdout))
 }
 
 /// Hash over the inspected files.

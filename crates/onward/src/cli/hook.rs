@@ -154,13 +154,14 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
     if !config.sessions.keep_prompts {
         event.source.prompt = None;
     }
-    // Git starts before the database is opened, so that both run in parallel. The fingerprint ignores
-    // the database file.
     let file = match &config.database {
-        Address::File(path) => Some(path.as_path()),
+        Address::File(path) => Some(path.clone()),
         Address::Server(_) => None,
     };
-    let fingerprint = hooks::start_fingerprint(&event, control, file);
+    let start = || hooks::start_fingerprint(&event, control, file.as_deref());
+    // Git runs while the database is opened. The fingerprint ignores the database, which must exist
+    // to be recognized under each of its paths.
+    let fingerprint = file.as_deref().is_none_or(Path::exists).then(start);
     let cx = Context {
         output,
         config,
@@ -182,6 +183,7 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
             capture: cx.config.capture.policy(),
             with_advice,
         };
+        let fingerprint = fingerprint.unwrap_or_else(start);
         let handled = hooks::handle(agent, &event, &engine, &caller, fingerprint, &settings).await;
         if let Some(path) = hooks::usage::transcript(agent, &event.kind, &payload) {
             hooks::usage::count(&engine, &caller, &event.source.session, &path).await;

@@ -116,7 +116,7 @@ fn ignored_files_and_files_outside_a_checkout_do_not_count() {
 
 #[test]
 fn the_database_of_onward_in_the_checkout_does_not_count() {
-    for database in ["onward.db", "data/onward.db"] {
+    for database in ["onward.db", "data/onward.db", "data/../onward.db"] {
         let harness = checkout("own-database");
         let path = harness.work_dir().join(database);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
