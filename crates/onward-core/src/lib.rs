@@ -157,6 +157,7 @@ pub mod finding;
 pub mod id;
 pub mod json;
 pub mod plan;
+mod plan_status;
 pub mod policy;
 pub mod progress;
 pub mod refusal;

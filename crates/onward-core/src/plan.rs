@@ -1,10 +1,8 @@
 //! A plan's head: status with its data, and step counts.
 //!
-//! Most commands need only the head, regardless of the number of steps. `plan/status.rs` contains
+//! Most commands need only the head, regardless of the number of steps. `plan_status.rs` contains
 //! the transition table, `apply/head.rs` applies events to the head. [`Plan`](crate::apply::Plan)
 //! is the plan with all its steps.
-
-pub(crate) mod status;
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +15,7 @@ use crate::progress::Counts;
 use crate::routing::Routing;
 use crate::time::Timestamp;
 
-pub use status::{IllegalPlanTransition, PlanCause, PlanStatus};
+pub use crate::plan_status::{IllegalPlanTransition, PlanCause, PlanStatus};
 
 /// Why a plan failed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Both need only the number of steps in each status, so their cost does not depend on the size of
 //! the plan. `failed` and `stalled` are never derived: commands set them.
 
-use crate::plan::status::PlanStatus;
+use crate::plan_status::PlanStatus;
 use crate::step::StepStatus;
 
 /// The number of steps in each status.

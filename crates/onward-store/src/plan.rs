@@ -1,6 +1,5 @@
-//! Plans: facts for decisions, transitions as data, the plan cache, and reads.
+//! Plans: facts for decisions, transitions as data, and reads.
 
-pub(crate) mod cache;
 pub(crate) mod context;
 pub(crate) mod facts;
 pub(crate) mod import;
@@ -10,5 +9,4 @@ pub(crate) mod steps;
 pub(crate) mod surroundings;
 pub(crate) mod trail;
 pub(crate) mod transition;
-pub(crate) mod version;
 pub(crate) mod write;

@@ -22,7 +22,7 @@ use crate::distribution::Distribution;
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::lead::{Lead, Leadership};
-use crate::plan::cache::{CacheSession, PlanCache};
+use crate::plan_cache::{CacheSession, PlanCache};
 use crate::query::Query;
 use crate::statement::Statement;
 use crate::sync::Sync;

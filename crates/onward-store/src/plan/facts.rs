@@ -23,9 +23,9 @@ use onward_core::routing::{QueuedStep, covers};
 use onward_core::watcher::Watcher;
 use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, Timestamp};
 
-use super::cache::{self, PlanKey};
 use super::transition::dequeue;
 use crate::error::{Corrupt, Error};
+use crate::plan_cache::{self, PlanKey};
 use crate::query::Query;
 use crate::row::{branch, event, labels, plan, step};
 use crate::statement::Statement;
@@ -72,7 +72,7 @@ impl Facts<'_> {
         let Some(cache) = &mut self.0.cache else {
             return Ok(None);
         };
-        if let cache::Lookup::Replay(key, limit) = cache.look_up(key) {
+        if let plan_cache::Lookup::Replay(key, limit) = cache.look_up(key) {
             self.replay(key, limit).await?;
         }
         let Tx {
@@ -88,7 +88,7 @@ impl Facts<'_> {
     }
 
     /// Replays a plan from its audit trail, if that is within the limit.
-    async fn replay(&mut self, key: PlanKey, limit: cache::Limit) -> Result<(), Error> {
+    async fn replay(&mut self, key: PlanKey, limit: plan_cache::Limit) -> Result<(), Error> {
         let (query, id) = match key {
             PlanKey::Plan(plan) => (Query::TrailOfPlan, *plan.as_uuid()),
             PlanKey::Step(step) => (Query::TrailOfStep, *step.as_uuid()),

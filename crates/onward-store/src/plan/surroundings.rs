@@ -8,9 +8,9 @@ use onward_core::event::ReviewAction;
 use onward_core::id::SessionId;
 use onward_core::{Event, Plan, PlanId, Step, StepId};
 
-use super::cache::PlanKey;
 use super::facts::Facts;
 use crate::error::Error;
+use crate::plan_cache::PlanKey;
 use crate::query::Query;
 use crate::row::{branch, event, step};
 use crate::statement::Statement;

@@ -7,7 +7,8 @@ use onward_core::event::Created;
 use onward_core::transition::{Due, QueueChange};
 use onward_core::{Plan, PlanHead, PlanId, Timestamp};
 
-use super::transition::{self, Commit};
+use super::transition;
+use crate::commit::Commit;
 use crate::error::Error;
 use crate::query::Query;
 use crate::row::event::Entry;

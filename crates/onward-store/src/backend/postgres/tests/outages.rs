@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::*;
-use crate::plan::cache::CacheSession;
+use crate::plan_cache::CacheSession;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reconnects_to_a_restarted_server() {

@@ -39,8 +39,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use onward_core::transition::Due;
 use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 
-use super::transition::Commit;
 use crate::change::{Changed, Subject};
+use crate::commit::Commit;
 use crate::row::event::Entry;
 use crate::row::plan::VersionTag;
 
