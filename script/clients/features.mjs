@@ -238,7 +238,8 @@ export async function checkTasks(connect, reviewer) {
     await checkFields(first, reviewer);
     const source = { schema: { type: 'object', required: ['moons'] }, sourceText: 'Io and Europa' };
     assert.deepEqual((await first.call('extract_data', source)).data, { moons: 2 });
-    assert.equal(first.tasksFollowed(), 4, 'followed tasks');
+    // One wait does not become a task if the submission arrives before it.
+    assert.ok([3, 4].includes(first.tasksFollowed()), 'followed tasks');
     const { planId, claim } = await claimFirstOfTwo(first);
     const cancelled = await first.start('get_next_step', { planId, waitMs: 60_000 });
     await first.cancel(cancelled);

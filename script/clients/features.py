@@ -239,7 +239,8 @@ async def check_tasks(connect, reviewer):
         source = {"schema": {"type": "object", "required": ["moons"]}, "sourceText": "Io and Europa"}
         extracted = await client.call("extract_data", source)
         assert_equal(extracted["data"], {"moons": 2}, "the extraction")
-        assert_equal(client.tasks_followed, 4, "followed tasks")
+        # One wait does not become a task if the submission arrives before it.
+        assert client.tasks_followed in (3, 4), "followed tasks"
         plan_id, claim = await claim_first_of_two(client)
         wait = {"planId": plan_id, "waitMs": 60_000}
         cancelled = await client.start("get_next_step", wait)
