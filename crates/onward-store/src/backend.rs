@@ -1,8 +1,8 @@
 //! The interface of a database: it runs statements in a transaction, and elects a leader.
 //!
-//! A backend depends on statements, values and errors only. It contains no plan logic and does not
-//! interpret statements: the modules above it decide which rows to lock, which version to check and
-//! what to cache.
+//! A backend depends on data types only, such as statements and values. It contains no plan logic and
+//! does not interpret statements: the modules above it decide which rows to lock, which version to
+//! check and what to cache.
 
 pub(crate) mod postgres;
 pub(crate) mod relocation;

@@ -1,9 +1,9 @@
 //! Plan cache: optimistic, validated by the version check at commit.
 //!
 //! The cache holds plans that this process changed recently, as of its last commit, so that the
-//! next transition needs no query. It is a decorator: without it, every transition reads the
-//! database (`Options::plan_cache`), and nothing else changes. Only backends on which a query costs
-//! a round trip use it.
+//! next transition needs no query. `plan/cached` is the layer that answers from it. Without it
+//! (`Options::plan_cache`), every transition reads the database. Only backends on which a query
+//! costs a round trip use it.
 //!
 //! # Why a stale entry is harmless
 //!
@@ -374,6 +374,11 @@ impl CacheSession {
             PlanKey::Step(id) => plan.step(id).is_some(),
         };
         is_meant.then_some((plan, *tag))
+    }
+
+    /// The whole plan, if it is loaded.
+    pub(crate) fn plan(&self, id: PlanId) -> Option<&Plan> {
+        self.version(PlanKey::Plan(id)).map(|(plan, _)| plan)
     }
 
     /// The whole plan, if it is loaded and has no skill executions, whose output notes are not part

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::backend::relocation::{Batch, Endpoint, Page, Table, Values, as_bytes};
+use crate::backend::relocation::{Batch, Endpoint};
 use crate::backend::{postgres, sqlite};
+use crate::copied_table::{Page, Table, Values, as_bytes};
 use crate::error::{Error, Hint};
 use crate::store::Address;
 use crate::value::Value;
@@ -115,7 +116,7 @@ impl Relocation {
                 }
                 while let Some(mut rows) = pages.next(self.source.as_mut()).await? {
                     for row in &mut rows {
-                        table.derive(row, self.target.syntax());
+                        table.derive(row, self.target.syntax().sign);
                     }
                     let last_key = encode_key(pages.after.as_deref().unwrap_or_default())?;
                     let batch = Batch {

@@ -28,7 +28,7 @@ use crate::statement::Statement;
 use crate::sync::Sync;
 use crate::tx::Tx;
 use crate::value::params;
-use crate::vector_index::{Indexed, Many, Pgvector};
+use crate::vector_index::{Indexed, Many, VectorExtension};
 use crate::work::{Running, gone, poll_once, send};
 
 /// Number of changes that are buffered for a subscriber. A slower subscriber loses the oldest ones.
@@ -350,7 +350,7 @@ impl Store {
         };
         let postgres = postgres.get().await?;
         let session = |cache: &PlanCache| CacheSession::new(cache.clone(), Arc::clone(tenant));
-        let exec = Box::new(postgres.begin(Arc::clone(tenant), mode));
+        let exec = postgres.begin(Arc::clone(tenant), mode);
         let mut tx = Tx::new(exec, Arc::clone(tenant), self.faults.clone())
             .with_cache(cache.as_ref().map(session));
         let answer = work(&mut tx).await;
@@ -418,7 +418,7 @@ impl Store {
             }
             Backend::Postgres { postgres, .. } => {
                 let postgres = postgres.get().await?;
-                let exec = Box::new(postgres.begin(Arc::clone(tenant), Mode::Read));
+                let exec = postgres.begin(Arc::clone(tenant), Mode::Read);
                 let mut tx = Tx::new(exec, Arc::clone(tenant), self.faults.clone());
                 let answer = work(&mut tx).await;
                 tx.rollback();
@@ -457,7 +457,7 @@ impl Store {
     }
 
     /// Builds a sign-bit index for each tenant with many chunks, and drops indexes that are no
-    /// longer needed. Does nothing on SQLite, or if the server has no usable pgvector.
+    /// longer needed. Does nothing on SQLite, or if the server has no supported extension.
     pub async fn index_signs(&self, many: &[Many]) -> Result<Indexed, Error> {
         match &self.backend {
             Backend::Sqlite { .. } => Ok(Indexed::default()),
@@ -465,11 +465,13 @@ impl Store {
         }
     }
 
-    /// State of pgvector on the server; `None` on SQLite.
-    pub async fn pgvector(&self) -> Result<Option<Pgvector>, Error> {
+    /// State of the extension that vector indexes require; `None` on SQLite.
+    pub async fn vector_extension(&self) -> Result<Option<VectorExtension>, Error> {
         match &self.backend {
             Backend::Sqlite { .. } => Ok(None),
-            Backend::Postgres { postgres, .. } => postgres.get().await?.pgvector().await.map(Some),
+            Backend::Postgres { postgres, .. } => {
+                postgres.get().await?.vector_extension().await.map(Some)
+            }
         }
     }
 

@@ -28,9 +28,9 @@ pub struct Indexed {
     pub dropped: u64,
 }
 
-/// State of the extension pgvector, which sign-bit indexes require.
+/// State of the database extension that sign-bit indexes require.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pgvector {
+pub enum VectorExtension {
     /// Created and supported.
     Used {
         /// Its version.

@@ -1,5 +1,6 @@
 //! The harness of all tests and benchmarks: databases, temporary directories, seeded randomness,
-//! golden files and, with the feature `binary`, the processes and servers around the real binary.
+//! golden files; with the feature `binary`, the processes and servers around the real binary; with
+//! `bench`, the shared parts of the benchmarks.
 //!
 //! All functions panic if something fails, because a test without its setup must fail. The crate
 //! does not depend on the crates under test. They use it as a development dependency;
@@ -19,6 +20,8 @@ mod git;
 pub mod golden;
 mod random;
 
+#[cfg(feature = "bench")]
+pub mod bench;
 #[cfg(feature = "binary")]
 mod connection;
 #[cfg(feature = "binary")]

@@ -7,6 +7,7 @@
 mod address;
 mod api;
 mod auth;
+mod auth_error;
 mod body;
 mod browser;
 mod cookies;
@@ -22,7 +23,6 @@ pub(crate) mod listen;
 mod mcp;
 mod metadata;
 pub(crate) mod metrics;
-mod openapi;
 pub(crate) mod origin;
 mod pages;
 mod problem;

@@ -10,7 +10,7 @@ use onward_engine::next_step::{AssignedStep, NextStep};
 use onward_engine::submit::Submission;
 use onward_engine::{Caller, Engine};
 
-use crate::report::{Samples, cpu};
+use onward_testbed::bench::{Samples, cpu};
 
 /// Duration of the warm-up, which also estimates how many plans are needed.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -52,7 +52,7 @@ impl Workload {
 
     /// Runs all callers concurrently.
     pub(crate) async fn run(&self, engine: &Engine) -> Samples {
-        let (began, cpu_before) = (Instant::now(), cpu());
+        let (began, cpu_before) = (Instant::now(), cpu(std::process::id()));
         let deadline = began + self.duration;
         let tasks: Vec<_> = (0..self.callers)
             .map(|_| {
@@ -67,7 +67,7 @@ impl Workload {
             total.steps += samples.steps;
         }
         total.elapsed = began.elapsed();
-        total.cpu = cpu().saturating_sub(cpu_before);
+        total.cpu = cpu(std::process::id()).saturating_sub(cpu_before);
         total
     }
 }

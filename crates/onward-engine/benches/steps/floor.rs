@@ -1,54 +1,16 @@
 //! The floor: the database's own throughput, without reads, decisions or checks.
 //!
 //! SQLite has two floors: small rows (one UPDATE and two INSERTs into minimal tables), and the same
-//! rows as the engine, in its own tables. The first shows the maximum throughput of the file, the
-//! second the overhead of the engine.
+//! rows as the engine, in its own tables (`SameRows`). The first shows the maximum throughput of the
+//! file, the second the overhead of the engine.
 
-use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::report::{Samples, cpu};
+use onward_testbed::bench::{JobSource, PAYLOAD, Samples, cpu, execute, open};
 
-const PAYLOAD: &str = r#"{"from":"pending","to":"in_progress","attempt":1,"token":"0123456789abcdef0123456789abcdef"}"#;
 const ROWS: i64 = 1000;
-
-/// Measures and formats the duration of a disk sync.
-pub(crate) fn sync_time(folder: &Path) -> String {
-    let path = folder.join("sync");
-    let mut file = std::fs::File::create(&path).expect("file created");
-    let mut latencies = Vec::new();
-    for _ in 0..200 {
-        file.write_all(&[0; 4096]).expect("file written");
-        let began = Instant::now();
-        file.sync_data().expect("file synced");
-        latencies.push(began.elapsed());
-    }
-    let samples = Samples {
-        elapsed: latencies.iter().sum(),
-        latencies,
-        ..Samples::default()
-    };
-    format!(
-        "disk sync: p50 {} µs, p99 {} µs",
-        samples.quantile(0.5).as_micros(),
-        samples.quantile(0.99).as_micros()
-    )
-}
-
-/// Jobs to write, one per transaction, with a separate list for each caller.
-pub(crate) trait JobSource: Clone + Send + 'static {
-    type Job: Send + 'static;
-    /// The jobs of one caller, in order.
-    fn jobs(&self, caller: usize) -> impl Iterator<Item = Self::Job> + Send + 'static;
-    fn write(file: &rusqlite::Connection, job: &Self::Job);
-}
-
-fn execute(file: &rusqlite::Connection, text: &str, params: impl rusqlite::Params) {
-    let mut prepared = file.prepare_cached(text).expect("statement prepared");
-    prepared.execute(params).expect("statement executed");
-}
 
 /// One UPDATE and two INSERTs of small rows, in tables without secondary indexes.
 #[derive(Clone)]
@@ -87,106 +49,6 @@ impl JobSource for SmallRows {
             execute(file, text, (id, PAYLOAD));
         }
     }
-}
-
-/// The same rows as the engine, in the same tables with all indexes and constraints. Each step is
-/// started and completed, without reading or deciding anything.
-#[derive(Clone)]
-pub(crate) struct SameRows {
-    /// For each caller, its plans with their steps.
-    plans: Arc<Vec<Vec<Plan>>>,
-}
-
-type Id = [u8; 16];
-/// A plan and its steps.
-type Plan = (Id, Vec<Id>);
-
-/// A transition of a step: started or completed.
-pub(crate) struct Transition {
-    plan: Id,
-    step: Id,
-    /// Sequence number of its event; even numbers start a step.
-    seq: i64,
-}
-
-impl SameRows {
-    /// Distributes the plans of a file among the callers.
-    pub(crate) fn load(path: &Path, callers: usize) -> Self {
-        let file = rusqlite::Connection::open(path).expect("database opened");
-        let mut all = file
-            .prepare("SELECT plan_id, step_id FROM steps ORDER BY plan_id, step_order")
-            .expect("statement prepared");
-        let rows = all.query_map((), |row| Ok((row.get(0)?, row.get(1)?)));
-        let mut plans = vec![Vec::<Plan>::new(); callers];
-        let (mut last, mut caller) = (None, 0);
-        for row in rows.expect("query executed") {
-            let (plan, step): (Id, Id) = row.expect("row decoded");
-            if last.replace(plan) != Some(plan) {
-                caller = (caller + 1) % callers;
-                plans[caller].push((plan, Vec::new()));
-            }
-            let (_, steps) = plans[caller].last_mut().expect("a plan was added");
-            steps.push(step);
-        }
-        Self {
-            plans: Arc::new(plans),
-        }
-    }
-}
-
-impl JobSource for SameRows {
-    type Job = Transition;
-
-    fn jobs(&self, caller: usize) -> impl Iterator<Item = Transition> + Send + 'static {
-        let plans = Arc::clone(&self.plans);
-        (0..plans[caller].len()).flat_map(move |index| {
-            let (plan, steps) = plans[caller][index].clone();
-            let transitions = steps.into_iter().flat_map(|step| [step, step]);
-            (2..)
-                .zip(transitions)
-                .map(move |(seq, step)| Transition { plan, step, seq })
-        })
-    }
-
-    fn write(file: &rusqlite::Connection, Transition { plan, step, seq }: &Transition) {
-        let starts = seq % 2 == 0;
-        execute(
-            file,
-            "UPDATE plans SET last_session = NULL, pending = pending - ?3, \
-             in_progress = in_progress + ?3 - ?4, awaiting_input = 0, completed = completed + ?4, \
-             skipped = 0, failed = 0, seq = ?5, updated_at = updated_at + 1 \
-             WHERE tenant_id = ?1 AND plan_id = ?2 AND seq = ?5 - 1",
-            ("local", plan, i64::from(starts), i64::from(!starts), seq),
-        );
-        let text = if starts {
-            "UPDATE steps SET status = 'in_progress', claim_token = ?3, started_at = ?4, \
-             updated_at = ?4, stalls_at = ?4 WHERE tenant_id = ?1 AND step_id = ?2"
-        } else {
-            "UPDATE steps SET status = 'completed', result_summary = ?3, ended_at = ?4, \
-             ended_commit = 1, updated_at = ?4, stalls_at = NULL \
-             WHERE tenant_id = ?1 AND step_id = ?2"
-        };
-        let token = "0123456789abcdef0123456789abcdef";
-        execute(
-            file,
-            text,
-            ("local", step, token, 1_800_000_000_000i64 + seq),
-        );
-        execute(
-            file,
-            "INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, name, step_id, \
-             details) VALUES (?1, ?2, ?3, ?3, 1800000000000, 'bench', 'step_started', ?4, ?5)",
-            ("local", plan, seq, step, PAYLOAD),
-        );
-    }
-}
-
-fn open(path: &Path) -> rusqlite::Connection {
-    let file = rusqlite::Connection::open(path).expect("database opened");
-    file.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;")
-        .expect("pragmas set");
-    file.set_prepared_statement_cache_capacity(32);
-    file
 }
 
 /// A single caller executes its jobs directly; several callers send their jobs to one thread with
@@ -235,7 +97,7 @@ fn group_commit<W: JobSource>(
         .build()
         .expect("runtime started");
     let samples = runtime.block_on(async {
-        let (began, cpu_before) = (Instant::now(), cpu());
+        let (began, cpu_before) = (Instant::now(), cpu(std::process::id()));
         let tasks: Vec<_> = (0..callers)
             .map(|caller| {
                 let sender = sender.clone();
@@ -263,7 +125,7 @@ fn group_commit<W: JobSource>(
                 .extend(task.await.expect("caller finished"));
         }
         samples.elapsed = began.elapsed();
-        samples.cpu = cpu().saturating_sub(cpu_before);
+        samples.cpu = cpu(std::process::id()).saturating_sub(cpu_before);
         samples
     });
     drop(sender);
@@ -277,7 +139,7 @@ fn single_caller<W: JobSource>(
     duration: Duration,
 ) -> Samples {
     let mut samples = Samples::default();
-    let (began, cpu_before) = (Instant::now(), cpu());
+    let (began, cpu_before) = (Instant::now(), cpu(std::process::id()));
     for job in source.jobs(0) {
         let started = Instant::now();
         execute(file, "BEGIN IMMEDIATE", ());
@@ -289,7 +151,7 @@ fn single_caller<W: JobSource>(
         }
     }
     samples.elapsed = began.elapsed();
-    samples.cpu = cpu().saturating_sub(cpu_before);
+    samples.cpu = cpu(std::process::id()).saturating_sub(cpu_before);
     samples
 }
 
@@ -314,7 +176,7 @@ pub(crate) async fn postgres(url: &str, callers: usize, duration: Duration) -> S
         .await
         .expect("schema created");
     let mut tasks = Vec::new();
-    let (began, cpu_before) = (Instant::now(), cpu());
+    let (began, cpu_before) = (Instant::now(), cpu(std::process::id()));
     for caller in 0..callers {
         let client = connect().await;
         tasks.push(tokio::spawn(async move {
@@ -347,6 +209,6 @@ pub(crate) async fn postgres(url: &str, callers: usize, duration: Duration) -> S
             .extend(task.await.expect("caller finished"));
     }
     samples.elapsed = began.elapsed();
-    samples.cpu = cpu().saturating_sub(cpu_before);
+    samples.cpu = cpu(std::process::id()).saturating_sub(cpu_before);
     samples
 }

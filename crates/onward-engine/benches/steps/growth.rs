@@ -12,7 +12,7 @@ use onward_engine::{Address, Caller, Engine};
 use tokio::runtime::Runtime;
 
 use crate::drive::Workload;
-use crate::report::{Samples, median};
+use onward_testbed::bench::{Samples, median};
 
 const PLANS: u32 = 100_000;
 const STEPS: u32 = 10;

@@ -2,9 +2,10 @@
 //!
 //! One step is `get_next_step` plus `submit_step_result`, each acknowledged after its commit is on
 //! disk, on plans of 10 trivial steps. The floor is a loop that writes one UPDATE and two INSERTs
-//! per transaction with the same durability; with several callers it uses one writer with group
-//! commit on SQLite and one connection per caller on PostgreSQL. Machines differ and are shared, so
-//! compare the ratios. Run it with `bench/steps`; results are in `bench/README.md`.
+//! of small rows per transaction with the same durability, or on SQLite the engine's own rows, which
+//! the ratio uses; with several callers it uses one writer with group commit on SQLite and one
+//! connection per caller on PostgreSQL. Machines differ and are shared, so compare the ratios. Run it
+//! with `bench/steps`; results are in `bench/README.md`.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,8 +27,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use drive::Workload;
+use onward_engine::engine::Settings;
 use onward_engine::{Address, Engine};
 use onward_testbed::TestDir;
+use onward_testbed::bench::{SameRows, sync_time};
 use report::{Row, print_heading, print_row};
 
 /// Command-line arguments.
@@ -39,6 +42,8 @@ struct Args {
     only: Option<String>,
     callers: Vec<usize>,
     peers: bool,
+    plan_cache: bool,
+    batching: bool,
 }
 
 fn parse_args() -> Args {
@@ -50,6 +55,8 @@ fn parse_args() -> Args {
         only: None,
         callers: vec![1, 8, 64],
         peers: false,
+        plan_cache: true,
+        batching: true,
     };
     let mut flags = std::env::args().skip(1);
     while let Some(flag) = flags.next() {
@@ -61,6 +68,11 @@ fn parse_args() -> Args {
             "--only" => args.only = Some(value()),
             "--callers" => args.callers = vec![value().parse().expect("`--callers` is a number")],
             "--peers" => args.peers = true,
+            "--without" => match value().as_str() {
+                "cache" => args.plan_cache = false,
+                "batching" => args.batching = false,
+                other => panic!("`--without` is `cache` or `batching`, not `{other}`"),
+            },
             "--grown" => args.grown = true,
             // Passed by `cargo bench`.
             "--bench" => {}
@@ -87,13 +99,13 @@ fn main() {
     let folder = dir.path();
     let selected = |what: &str| args.only.as_deref().is_none_or(|only| only == what);
     let duration = Duration::from_secs_f64(args.seconds);
-    println!("{}", floor::sync_time(folder));
+    println!("{}", sync_time(folder));
     print_heading();
     if selected("sqlite") {
         sqlite(&runtime, folder, &args.callers, duration);
     }
     if let Some(url) = args.postgres.as_deref().filter(|_| selected("postgres")) {
-        postgres(&runtime, url, &args.callers, args.peers, duration);
+        postgres(&runtime, url, &args, duration);
     }
     if selected("processes") {
         processes::measure(folder, duration);
@@ -129,12 +141,7 @@ fn sqlite(
             drive::create_plans(&engine, steps / 10, 10).await;
             engine.close().await;
         });
-        let floor = floor::sqlite(
-            &file,
-            &floor::SameRows::load(&file, callers),
-            callers,
-            duration,
-        );
+        let floor = floor::sqlite(&file, &SameRows::load(&file, callers), callers, duration);
         print_row(&Row::floor("SQLite floor, same rows", callers, &floor));
         for claim_next in [false, true] {
             let file = folder.join(format!("engine-{callers}-{claim_next}.db"));
@@ -156,20 +163,19 @@ fn sqlite(
     }
 }
 
-fn postgres(
-    runtime: &tokio::runtime::Runtime,
-    url: &str,
-    callers: &[usize],
-    peers: bool,
-    duration: Duration,
-) {
-    for &callers in callers {
+fn postgres(runtime: &tokio::runtime::Runtime, url: &str, args: &Args, duration: Duration) {
+    for &callers in &args.callers {
         let floor = runtime.block_on(floor::postgres(url, callers, duration));
         print_row(&Row::floor("PostgreSQL floor, small rows", callers, &floor));
         for claim_next in [false, true] {
             let (engine_run, syncs, updates) = runtime.block_on(async {
                 let address = Address::parse(url).expect("valid database URL");
-                let engine = Engine::open(&address, Default::default());
+                let settings = Settings {
+                    plan_cache: args.plan_cache,
+                    batching: args.batching,
+                    ..Settings::default()
+                };
+                let engine = Engine::open(&address, settings);
                 let engine = engine.await.expect("engine opened");
                 let workload = Workload::prepare(&engine, callers, 10, claim_next, duration).await;
                 let (before, updates) = (syncs::server_syncs(url).await, hot::updates(url).await);
@@ -181,7 +187,7 @@ fn postgres(
             print_row(&row.with_syncs(syncs, &engine_run));
             hot::print_share(&updates.0, &updates.1);
         }
-        if peers {
+        if args.peers {
             peer::compare(runtime, url, callers, duration);
         }
     }

@@ -9,7 +9,7 @@ use onward_engine::{Address, Engine};
 use tokio::runtime::Runtime;
 
 use crate::drive::Workload;
-use crate::report::median;
+use onward_testbed::bench::median;
 
 /// Number of alternating measurements of each.
 const ROUNDS: usize = 7;

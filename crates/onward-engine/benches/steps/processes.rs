@@ -9,7 +9,7 @@ use std::time::Duration;
 use onward_engine::{Address, Engine};
 
 use crate::drive::Workload;
-use crate::report::Samples;
+use onward_testbed::bench::Samples;
 
 const PROCESSES: usize = 8;
 const FILE: &str = "ONWARD_BENCH_FILE";

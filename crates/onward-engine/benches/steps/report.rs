@@ -2,56 +2,7 @@
 
 use std::time::Duration;
 
-/// Latencies of transactions or calls, sequential or concurrent.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Samples {
-    /// Latency of each call.
-    pub(crate) latencies: Vec<Duration>,
-    /// Number of completed steps.
-    pub(crate) steps: u32,
-    /// Total duration.
-    pub(crate) elapsed: Duration,
-    /// CPU time of all threads.
-    pub(crate) cpu: Duration,
-}
-
-/// CPU time of this process. Zero if the system does not report it.
-pub(crate) fn cpu() -> Duration {
-    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
-    let cpu_times = threads.flatten().filter_map(|thread| {
-        let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        stat.split_whitespace().next()?.parse::<u64>().ok()
-    });
-    Duration::from_nanos(cpu_times.sum())
-}
-
-/// The upper median.
-pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-impl Samples {
-    pub(crate) fn per_second(&self) -> f64 {
-        self.latencies.len() as f64 / self.elapsed.as_secs_f64()
-    }
-
-    pub(crate) fn cpu_each(&self) -> Duration {
-        self.cpu
-            / u32::try_from(self.latencies.len())
-                .unwrap_or(u32::MAX)
-                .max(1)
-    }
-
-    /// The given quantile of the latencies.
-    pub(crate) fn quantile(&self, quantile: f64) -> Duration {
-        let mut sorted = self.latencies.clone();
-        sorted.sort_unstable();
-        let index = (sorted.len() as f64 * quantile) as usize;
-        let last = sorted.len().saturating_sub(1);
-        sorted.get(index.min(last)).copied().unwrap_or_default()
-    }
-}
+use onward_testbed::bench::Samples;
 
 /// A row of the table.
 pub(crate) struct Row {

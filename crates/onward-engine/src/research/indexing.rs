@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_store::{Distribution, Indexed, Many, Pgvector, SearchIndex};
+use onward_store::{Distribution, Indexed, Many, SearchIndex, VectorExtension};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// Whether the server supports vector indexes; `None` on SQLite.
-    pub async fn pgvector(&self) -> Result<Option<Pgvector>, Error> {
-        Ok(self.store.pgvector().await?)
+    pub async fn vector_extension(&self) -> Result<Option<VectorExtension>, Error> {
+        Ok(self.store.vector_extension().await?)
     }
 }

@@ -10,6 +10,7 @@
 //! nodes by tenant (`distribute`).
 
 mod address;
+mod batch_queue;
 mod batcher;
 mod connecting;
 mod connection;

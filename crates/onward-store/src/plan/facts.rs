@@ -2,7 +2,7 @@
 //!
 //! A write locks the plan from load to commit, so that no other caller can change it. A transition
 //! ([`crate::Store::transition`]) locks nothing: the version check at commit detects concurrent
-//! changes, and a cached plan is not queried at all.
+//! changes. `cached` serves the most frequent reads from the cached plan.
 //!
 //! The lock is a separate statement, sent before the query: a statement that waited for the lock
 //! would still see the steps from before the wait.
@@ -21,11 +21,10 @@ use onward_core::policy::CLOCK_TOLERANCE;
 use onward_core::refusal::{MAX_NAMED, OpenDependencies};
 use onward_core::routing::{QueuedStep, covers};
 use onward_core::watcher::Watcher;
-use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, Timestamp};
+use onward_core::{Event, PlanHead, PlanId, Step, StepId, StepStatus, Timestamp};
 
 use super::transition::dequeue;
 use crate::error::{Corrupt, Error};
-use crate::plan_cache::{self, PlanKey};
 use crate::query::Query;
 use crate::row::{branch, event, labels, plan, step};
 use crate::statement::Statement;
@@ -62,53 +61,12 @@ impl Facts<'_> {
         Ok(head)
     }
 
-    /// The whole plan, unless it must be locked or its audit trail is too long. It comes from the
-    /// cache, or is replayed from its audit trail in one round trip, because the next transition
-    /// will need it.
-    async fn whole_plan(&mut self, key: PlanKey) -> Result<Option<&Plan>, Error> {
-        if self.0.must_lock() {
-            return Ok(None);
-        }
-        let Some(cache) = &mut self.0.cache else {
-            return Ok(None);
-        };
-        if let plan_cache::Lookup::Replay(key, limit) = cache.look_up(key) {
-            self.replay(key, limit).await?;
-        }
-        let Tx {
-            cache, versions, ..
-        } = &mut *self.0;
-        let Some((plan, tag)) = cache.as_ref().and_then(|cache| cache.version(key)) else {
-            return Ok(None);
-        };
-        let bucket = plan::TimeBucket::new(plan.updated_at());
-        let known = plan::StoredVersion::new(plan.head(), bucket, tag, true);
-        versions.record_read(plan.head().id, known);
-        Ok(Some(plan))
-    }
-
-    /// Replays a plan from its audit trail, if that is within the limit.
-    async fn replay(&mut self, key: PlanKey, limit: plan_cache::Limit) -> Result<(), Error> {
-        let (query, id) = match key {
-            PlanKey::Plan(plan) => (Query::TrailOfPlan, *plan.as_uuid()),
-            PlanKey::Step(step) => (Query::TrailOfStep, *step.as_uuid()),
-        };
-        let params = params![id, limit.events, limit.bytes];
-        let rows = self.0.rows(query, params).await?;
-        let bytes = rows.iter().map(Row::bytes).sum();
-        let trail: Result<Vec<_>, Error> = rows.into_iter().map(event::entry_of_plan).collect();
-        let (trail, of_plan): (Vec<_>, Vec<_>) = trail.unwrap_or_default().into_iter().unzip();
-        if let (Some(cache), Some((due, tag))) = (&mut self.0.cache, of_plan.first()) {
-            cache.replay(&trail, *due, *tag, bytes);
-        }
-        Ok(())
-    }
-
-    /// A step and the head of its plan, locked until the commit, with the requested data.
-    pub async fn step(&mut self, id: StepId, with: With) -> Result<Option<StepFacts>, Error> {
-        if let Some(plan) = self.whole_plan(PlanKey::Step(id)).await? {
-            return Ok(StepFacts::from_plan(plan, id, with));
-        }
+    /// [`Self::step`], from rows.
+    pub(super) async fn stored_step(
+        &mut self,
+        id: StepId,
+        with: With,
+    ) -> Result<Option<StepFacts>, Error> {
         let name = match with {
             With::Head | With::Branches | With::Decision => Query::StepFacts,
             With::Ready => Query::StepFactsAndReady,
@@ -182,20 +140,14 @@ impl Facts<'_> {
         Ok(())
     }
 
-    /// The steps of a plan that can be assigned to a session that offers these labels; locks the plan
-    /// until the commit. Includes the steps past their stall threshold at `stalled_at`, if given.
-    pub async fn next_of(
+    /// [`Self::next_of`], from rows.
+    pub(super) async fn stored_next_of(
         &mut self,
         id: PlanId,
         session: Option<&SessionId>,
         stalled_at: Option<Timestamp>,
         labels: Option<&[String]>,
     ) -> Result<Option<NextFacts>, Error> {
-        if stalled_at.is_none()
-            && let Some(plan) = self.whole_plan(PlanKey::Plan(id)).await?
-        {
-            return Ok(Some(NextFacts::from_plan(plan, session, None, labels)));
-        }
         let mut questions = self.hold(Query::PlanHeld, *id.as_uuid());
         let ahead = questions.len();
         let params = params![id.as_uuid(), session.map(SessionId::as_str)];

@@ -1,27 +1,26 @@
 //! Context of an assigned step: its branches, the feedback of reviewers, and the steps that its
-//! session holds. Read from the transaction's copy of the plan if there is one, otherwise from
-//! rows.
+//! session holds.
 
 use onward_core::apply::{BranchOutline, HeldStep, Surroundings};
 use onward_core::branch::{Action, Branch};
 use onward_core::event::ReviewAction;
 use onward_core::id::SessionId;
-use onward_core::{Event, Plan, PlanId, Step, StepId};
+use onward_core::{Event, PlanId, Step, StepId};
 
 use super::facts::Facts;
 use crate::error::Error;
-use crate::plan_cache::PlanKey;
 use crate::query::Query;
 use crate::row::{branch, event, step};
 use crate::statement::Statement;
 use crate::value::{first, params};
 
 impl Facts<'_> {
-    /// The surroundings of a step that this transaction assigned.
-    pub async fn surroundings(&mut self, plan: PlanId, step: &Step) -> Result<Surroundings, Error> {
-        if let Some(plan) = self.known_plan(plan) {
-            return Ok(plan.surroundings(step));
-        }
+    /// [`Self::surroundings`], from rows.
+    pub(super) async fn stored_surroundings(
+        &mut self,
+        plan: PlanId,
+        step: &Step,
+    ) -> Result<Surroundings, Error> {
         let known = self.0.versions.get(plan);
         if known.is_some_and(|known| !known.has_context) {
             return Ok(Surroundings::default());
@@ -82,17 +81,13 @@ impl Facts<'_> {
         Ok(outlines)
     }
 
-    /// The steps in progress that a session holds, lowest order first.
-    pub async fn held(
+    /// [`Self::held`], from rows.
+    pub(super) async fn stored_held(
         &mut self,
         plan: PlanId,
         session: &SessionId,
         limit: u32,
     ) -> Result<Vec<HeldStep>, Error> {
-        let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        if let Some(plan) = self.known_plan(plan) {
-            return Ok(plan.held_by(session).take(most).collect());
-        }
         let params = params![plan.as_uuid(), session.as_str(), limit];
         let rows = self.0.rows(Query::StepLinesHeld, params).await?;
         let held = rows.into_iter().map(|row| {
@@ -105,12 +100,6 @@ impl Facts<'_> {
             })
         });
         held.collect()
-    }
-
-    /// The plan of this transition, with its commits applied, if it is known.
-    fn known_plan(&self, plan: PlanId) -> Option<&Plan> {
-        let cache = self.0.cache.as_ref()?;
-        cache.version(PlanKey::Plan(plan)).map(|(plan, _)| plan)
     }
 }
 

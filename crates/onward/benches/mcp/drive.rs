@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use onward_testbed::bench::{Samples, cpu};
 use serde_json::{Value, json};
 
 use crate::floor::Floor;
 use crate::http::{self, HttpClient};
 use crate::report::print_row;
-use crate::samples::{Samples, cpu};
 use crate::stdio::{Client, StdioClient};
 
 /// Duration of the warm-up.
@@ -23,45 +23,46 @@ pub(crate) enum Mode {
     ClaimNext,
 }
 
-pub(crate) fn stdio(folder: &Path, duration: Duration, floor: Option<Floor>) {
-    let mut client = StdioClient::start(&folder.join("stdio.db"));
+pub(crate) fn stdio(folder: &Path, duration: Duration) {
+    let file = folder.join("stdio.db");
+    let mut client = StdioClient::start(&file);
     let id = client.id();
-    measure("stdio", &mut client, id, duration, floor);
+    measure("stdio", &mut client, id, &file, duration);
 }
 
-pub(crate) fn http(folder: &Path, duration: Duration, floor: Option<Floor>) {
-    let server = http::start(&folder.join("http.db"));
-    measure(
-        "HTTP",
-        &mut HttpClient::connect(&server),
-        server.id(),
-        duration,
-        floor,
-    );
+pub(crate) fn http(folder: &Path, duration: Duration) {
+    let file = folder.join("http.db");
+    let server = http::start(&file);
+    let mut client = HttpClient::connect(&server);
+    measure("HTTP", &mut client, server.id(), &file, duration);
 }
 
-fn measure(
-    name: &str,
-    client: &mut impl Client,
-    server: u32,
-    duration: Duration,
-    floor: Option<Floor>,
-) {
+fn measure(name: &str, client: &mut impl Client, server: u32, file: &Path, duration: Duration) {
     run_pings(client, WARM_UP);
     let before = cpu(server);
     let mut pings = run_pings(client, duration);
     pings.cpu = cpu(server).saturating_sub(before);
-    print_row(&format!("{name}, ping"), &pings, None, None);
+    print_row(&format!("{name}, ping"), &pings, None);
     for mode in [Mode::TwoCalls, Mode::ClaimNext] {
         let plans = enough_plans(client, mode, duration);
+        let mut floor = Floor::copy(file, server);
         let before = cpu(server);
-        let mut run = run_steps(client, plans, mode, duration);
-        run.samples.cpu = cpu(server).saturating_sub(before);
+        let mut samples = Samples::default();
+        for plan in plans {
+            let transactions = samples.latencies.len();
+            run_plan(client, &plan, mode, None, &mut samples);
+            floor.run(samples.latencies.len() - transactions);
+            if samples.elapsed >= duration {
+                break;
+            }
+        }
+        samples.cpu = cpu(server).saturating_sub(before);
+        print_row(&format!("{name}, floor"), &floor.samples, None);
         let row = match mode {
             Mode::TwoCalls => format!("{name}, steps"),
             Mode::ClaimNext => format!("{name}, steps, claimNext"),
         };
-        print_row(&row, &run.samples, Some(run.steps), floor);
+        print_row(&row, &samples, Some(&floor.samples));
     }
 }
 
@@ -81,7 +82,7 @@ fn run_pings(client: &mut impl Client, duration: Duration) -> Samples {
 fn enough_plans(client: &mut impl Client, mode: Mode, duration: Duration) -> Vec<String> {
     let warm = create_plans(client, 100);
     let warm = run_steps(client, warm, mode, WARM_UP);
-    let rate = warm.steps as f64 / warm.samples.elapsed.as_secs_f64();
+    let rate = f64::from(warm.steps) / warm.elapsed.as_secs_f64();
     create_plans(client, (rate * duration.as_secs_f64() * 0.15) as usize + 10)
 }
 
@@ -97,50 +98,56 @@ fn text(value: &Value, name: &str) -> String {
     value[name].as_str().expect("field is a string").to_owned()
 }
 
-/// Result of a run.
-pub(crate) struct StepRun {
-    pub(crate) samples: Samples,
-    pub(crate) steps: usize,
-}
-
 /// Works through one plan after another until the time is up.
 pub(crate) fn run_steps(
     client: &mut impl Client,
     plans: Vec<String>,
     mode: Mode,
     duration: Duration,
-) -> StepRun {
+) -> Samples {
     let mut samples = Samples::default();
-    let mut steps = 0;
-    let began = Instant::now();
+    let deadline = Instant::now() + duration;
     for plan in plans {
-        let mut call = |tool: &str, arguments: Value| {
-            let started = Instant::now();
-            let response = client.call(tool, arguments);
-            samples.latencies.push(started.elapsed());
-            response
-        };
-        let next = json!({ "planId": plan });
-        let mut step = call("get_next_step", next.clone());
-        while step["status"] == "step_started" && began.elapsed() < duration {
-            let result = json!({
-                "stepId": step["stepId"],
-                "claimToken": step["claimToken"],
-                "resultSummary": "The step was completed with this result.",
-                "claimNext": mode == Mode::ClaimNext,
-            });
-            let mut done = call("submit_step_result", result);
-            steps += 1;
-            step = match mode {
-                Mode::ClaimNext => done["nextStep"].take(),
-                Mode::TwoCalls if done["planStatus"] == "completed" => break,
-                Mode::TwoCalls => call("get_next_step", next.clone()),
-            };
-        }
-        if began.elapsed() >= duration {
+        run_plan(client, &plan, mode, Some(deadline), &mut samples);
+        if Instant::now() >= deadline {
             break;
         }
     }
-    samples.elapsed = began.elapsed();
-    StepRun { samples, steps }
+    samples
+}
+
+/// Works through one plan, or until the deadline.
+fn run_plan(
+    client: &mut impl Client,
+    plan: &str,
+    mode: Mode,
+    deadline: Option<Instant>,
+    samples: &mut Samples,
+) {
+    let began = Instant::now();
+    let mut call = |tool: &str, arguments: Value| {
+        let started = Instant::now();
+        let response = client.call(tool, arguments);
+        samples.latencies.push(started.elapsed());
+        response
+    };
+    let next = json!({ "planId": plan });
+    let mut step = call("get_next_step", next.clone());
+    let has_ended = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    while step["status"] == "step_started" && !has_ended() {
+        let result = json!({
+            "stepId": step["stepId"],
+            "claimToken": step["claimToken"],
+            "resultSummary": "The step was completed with this result.",
+            "claimNext": mode == Mode::ClaimNext,
+        });
+        let mut done = call("submit_step_result", result);
+        samples.steps += 1;
+        step = match mode {
+            Mode::ClaimNext => done["nextStep"].take(),
+            Mode::TwoCalls if done["planStatus"] == "completed" => break,
+            Mode::TwoCalls => call("get_next_step", next.clone()),
+        };
+    }
+    samples.elapsed += began.elapsed();
 }

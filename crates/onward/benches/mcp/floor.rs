@@ -1,63 +1,56 @@
-//! The floor: the duration of a disk sync, and the engine's own benchmark, run in the same session.
+//! The floor: one transition per call, written to a copy of the server's database without its logic.
+//! It runs in turn with the calls, so that other load on the machine affects both equally. The server
+//! is suspended meanwhile, so its background work slows down only its own calls.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
-use crate::samples::Samples;
+use onward_testbed::bench::{JobSource as _, SameRows, Samples, Transition, cpu, execute, open};
+use rustix::process::{Pid, Signal, kill_process};
 
-/// Path of the engine's benchmark; set by `bench/mcp`.
-const STEPS_BENCH: &str = "ONWARD_BENCH_STEPS";
-
-/// Transactions per second of the bare SQLite file with one writer.
-#[derive(Clone, Copy)]
+/// A copy of a database, and the transactions of its plans.
 pub(crate) struct Floor {
-    /// The same rows as the engine, in its own tables, without reads or decisions.
-    pub(crate) transactions: f64,
+    server: Pid,
+    file: rusqlite::Connection,
+    transactions: Box<dyn Iterator<Item = Transition>>,
+    pub(crate) samples: Samples,
 }
 
-/// Measures and formats the duration of a disk sync.
-pub(crate) fn sync_time(folder: &Path) -> String {
-    let mut file = std::fs::File::create(folder.join("sync")).expect("file created");
-    let mut samples = Samples::default();
-    for _ in 0..200 {
-        file.write_all(&[0; 4096]).expect("file written");
-        let began = Instant::now();
-        file.sync_data().expect("file synced");
-        samples.latencies.push(began.elapsed());
-    }
-    format!(
-        "disk sync: p50 {} µs, p99 {} µs",
-        samples.quantile(0.5).as_micros(),
-        samples.quantile(0.99).as_micros()
-    )
-}
-
-/// Runs the engine's benchmark with one caller, prints its rows, and returns the floor. `None` if
-/// the benchmark's path is not set.
-pub(crate) fn measure(seconds: f64) -> Option<Floor> {
-    let program = std::env::var_os(STEPS_BENCH)?;
-    let output = Command::new(program)
-        .args(["--only", "sqlite", "--callers", "1", "--seconds"])
-        .arg(seconds.to_string())
-        .output()
-        .expect("engine benchmark started");
-    assert!(output.status.success(), "engine benchmark failed");
-    let stdout = String::from_utf8(output.stdout).expect("output is UTF-8");
-    let lines = stdout.lines().filter(|line| line.starts_with("SQLite"));
-    let mut transactions = None;
-    for line in lines {
-        let mut fields = line.split_whitespace().rev();
-        let numbers: Vec<f64> = fields
-            .by_ref()
-            .map_while(|field| field.parse().ok())
-            .collect();
-        if line.starts_with("SQLite floor, same rows") {
-            // From the end: CPU time, p99, p50, transactions per second.
-            transactions = numbers.get(3).copied();
+impl Floor {
+    /// Copies a database with new plans.
+    pub(crate) fn copy(database: &Path, server: u32) -> Self {
+        let copy = database.with_extension("floor.db");
+        drop(std::fs::remove_file(&copy));
+        let original = rusqlite::Connection::open(database).expect("database opened");
+        let to = copy.to_str().expect("path is UTF-8");
+        execute(&original, "VACUUM INTO ?1", [to]);
+        let file = open(&copy);
+        let mode = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+        let mode = file.pragma_update_and_check(None, "journal_mode", "wal", mode);
+        assert_eq!(mode.as_deref(), Ok("wal"));
+        let server = i32::try_from(server).ok().and_then(Pid::from_raw);
+        Self {
+            server: server.expect("valid process id"),
+            file,
+            transactions: Box::new(SameRows::load(&copy, 1).jobs(0)),
+            samples: Samples::default(),
         }
-        println!("  in-process: {line}");
     }
-    transactions.map(|transactions| Floor { transactions })
+
+    /// Writes this many transactions.
+    pub(crate) fn run(&mut self, transactions: usize) {
+        kill_process(self.server, Signal::STOP).expect("server suspended");
+        let (began, cpu_before) = (Instant::now(), cpu(std::process::id()));
+        for _ in 0..transactions {
+            let transition = self.transactions.next().expect("enough plans");
+            let started = Instant::now();
+            execute(&self.file, "BEGIN IMMEDIATE", ());
+            SameRows::write(&self.file, &transition);
+            execute(&self.file, "COMMIT", ());
+            self.samples.latencies.push(started.elapsed());
+        }
+        self.samples.elapsed += began.elapsed();
+        self.samples.cpu += cpu(std::process::id()).saturating_sub(cpu_before);
+        kill_process(self.server, Signal::CONT).expect("server continued");
+    }
 }

@@ -1,5 +1,5 @@
-//! Throughput of steps through MCP: the real binary over stdio and over HTTP, compared with `ping`,
-//! with the in-process engine and with the SQLite floor.
+//! Throughput of steps through MCP: the real binary over stdio and over HTTP, compared with `ping`
+//! and with the SQLite floor.
 //!
 //! One step is `get_next_step` plus `submit_step_result`, or one call with `claimNext`; each
 //! response is sent after the commit is on disk. The clients are minimal and do not use the SDK.
@@ -20,13 +20,14 @@ mod http;
 mod memory;
 mod processes;
 mod report;
-mod samples;
 mod start;
 mod stdio;
 
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use onward_testbed::bench::sync_time;
 use onward_testbed::{Program, TestDir};
 
 /// Command-line arguments.
@@ -34,6 +35,9 @@ struct Args {
     seconds: f64,
     only: Option<String>,
 }
+
+/// The binary given with `--binary`; by default, that of this build is measured.
+static BINARY: OnceLock<String> = OnceLock::new();
 
 fn parse_args() -> Args {
     let mut args = Args {
@@ -46,6 +50,7 @@ fn parse_args() -> Args {
         match flag.as_str() {
             "--seconds" => args.seconds = value().parse().expect("`--seconds` is a number"),
             "--only" => args.only = Some(value()),
+            "--binary" => BINARY.set(value()).expect("`--binary` is set once"),
             // Passed by `cargo bench`.
             "--bench" => {}
             other => panic!("unknown flag `{other}`"),
@@ -56,7 +61,10 @@ fn parse_args() -> Args {
 
 /// The measured binary with this database file.
 fn onward(file: &Path) -> Program {
-    let program = Program::new(env!("CARGO_BIN_EXE_onward"), "bench");
+    let binary = BINARY
+        .get()
+        .map_or(env!("CARGO_BIN_EXE_onward"), String::as_str);
+    let program = Program::new(binary, "bench");
     program.with_database(file.display().to_string())
 }
 
@@ -65,16 +73,11 @@ fn main() {
     let dir = TestDir::new("bench");
     let selected = |what: &str| args.only.as_deref().is_none_or(|only| only == what);
     let duration = Duration::from_secs_f64(args.seconds);
-    println!("{}", floor::sync_time(dir.path()));
+    println!("{}", sync_time(dir.path()));
     report::print_heading();
-    let floor = if selected("calls") {
-        floor::measure(args.seconds)
-    } else {
-        None
-    };
     if selected("calls") {
-        drive::stdio(dir.path(), duration, floor);
-        drive::http(dir.path(), duration, floor);
+        drive::stdio(dir.path(), duration);
+        drive::http(dir.path(), duration);
     }
     if selected("processes") {
         processes::measure(dir.path(), duration);

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::time::Duration;
 
+use onward_testbed::bench::Samples;
 use serde_json::json;
 
-use crate::drive::{self, Mode, StepRun};
-use crate::samples::Samples;
+use crate::drive::{self, Mode};
 use crate::stdio::{Client, StdioClient};
 
 const PROCESSES: usize = 8;
@@ -26,7 +26,7 @@ pub(crate) fn measure(folder: &Path, duration: Duration) {
             .collect();
         let ready = Barrier::new(PROCESSES);
         let (file, ready) = (&file, &ready);
-        let runs: Vec<StepRun> = std::thread::scope(|scope| {
+        let runs: Vec<Samples> = std::thread::scope(|scope| {
             let work = |plans: Vec<String>| {
                 scope.spawn(move || {
                     let mut client = StdioClient::start(file);
@@ -41,21 +41,18 @@ pub(crate) fn measure(folder: &Path, duration: Duration) {
                 .map(|thread| thread.join().expect("process finished without error"));
             ended.collect()
         });
-        let steps: usize = runs.iter().map(|run| run.steps).sum();
-        let completed: usize = plans
+        let steps: u32 = runs.iter().map(|run| run.steps).sum();
+        let completed: u32 = plans
             .iter()
             .flatten()
             .map(|plan| completed_steps(&mut first, plan))
             .sum();
         assert_eq!(completed, steps, "acknowledged steps are missing");
-        let longest = runs.iter().map(|run| run.samples.elapsed).max();
+        let longest = runs.iter().map(|run| run.elapsed).max();
         let combined = Samples {
             elapsed: longest.unwrap_or_default(),
-            latencies: runs
-                .into_iter()
-                .flat_map(|run| run.samples.latencies)
-                .collect(),
-            cpu: Duration::ZERO,
+            latencies: runs.into_iter().flat_map(|run| run.latencies).collect(),
+            ..Samples::default()
         };
         println!(
             "{PROCESSES} processes on one file{}: {:.0} steps/s in total, call latency p50 {} µs, p99 \
@@ -65,7 +62,7 @@ pub(crate) fn measure(folder: &Path, duration: Duration) {
             } else {
                 ""
             },
-            steps as f64 / combined.elapsed.as_secs_f64(),
+            f64::from(steps) / combined.elapsed.as_secs_f64(),
             combined.quantile(0.5).as_micros(),
             combined.quantile(0.99).as_micros(),
             combined.quantile(1.0).as_micros(),
@@ -75,8 +72,8 @@ pub(crate) fn measure(folder: &Path, duration: Duration) {
 }
 
 /// Number of completed steps of a plan.
-fn completed_steps(client: &mut StdioClient, plan: &str) -> usize {
+fn completed_steps(client: &mut StdioClient, plan: &str) -> u32 {
     let status = client.call("get_plan_status", json!({ "planId": plan }));
     let completed = status["counts"]["completed"].as_u64();
-    usize::try_from(completed.expect("count is a number")).expect("count fits")
+    u32::try_from(completed.expect("count is a number")).expect("count fits")
 }

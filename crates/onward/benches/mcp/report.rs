@@ -1,33 +1,34 @@
 //! The result table: one row per measurement, with its ratio to the floor of the same run.
 
-use crate::floor::Floor;
-use crate::samples::Samples;
+use onward_testbed::bench::Samples;
 
 pub(crate) fn print_heading() {
     println!(
-        "{:<26} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8}",
-        "one client", "calls/s", "steps/s", "p50 µs", "p99 µs", "cpu µs", "tx/floor"
+        "{:<26} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "one client", "calls/s", "steps/s", "p50 µs", "p99 µs", "cpu µs", "tx/floor", "p50 ratio"
     );
 }
 
-pub(crate) fn print_row(name: &str, samples: &Samples, steps: Option<usize>, floor: Option<Floor>) {
-    let format_optional = |number: Option<f64>, digits: usize| {
+/// Prints a row. With a floor: the calls per second relative to the floor, and the median latency of
+/// the floor relative to that of the calls.
+pub(crate) fn print_row(name: &str, samples: &Samples, floor: Option<&Samples>) {
+    let format = |number: Option<f64>, digits: usize| {
         number.map_or(String::new(), |number| format!("{number:.digits$}"))
     };
-    let steps = steps.map(|steps| steps as f64 / samples.elapsed.as_secs_f64());
-    let calls = u32::try_from(samples.latencies.len())
-        .unwrap_or(u32::MAX)
-        .max(1);
+    let steps =
+        (samples.steps > 0).then(|| f64::from(samples.steps) / samples.elapsed.as_secs_f64());
+    let median = |of: &Samples| of.quantile(0.5).as_secs_f64();
     println!(
-        "{name:<26} {:>9.0} {:>9} {:>9} {:>9} {:>9} {:>8}",
+        "{name:<26} {:>9.0} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         samples.per_second(),
-        format_optional(steps, 0),
+        format(steps, 0),
         samples.quantile(0.5).as_micros(),
         samples.quantile(0.99).as_micros(),
-        (samples.cpu / calls).as_micros(),
-        format_optional(
-            floor.map(|floor| samples.per_second() / floor.transactions),
+        samples.cpu_each().as_micros(),
+        format(
+            floor.map(|floor| samples.per_second() / floor.per_second()),
             2
         ),
+        format(floor.map(|floor| median(floor) / median(samples)), 2),
     );
 }

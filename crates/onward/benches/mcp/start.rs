@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
+use onward_testbed::bench::Samples;
 use serde_json::json;
 
 use crate::drive;
-use crate::samples::Samples;
 use crate::stdio::{Client, StdioClient};
 
 const STARTS: usize = 50;

@@ -1,5 +1,5 @@
 //! `/api/v1`: the HTTP API. The table in `api/routes.rs` maps methods and paths to tools; the router
-//! and the OpenAPI document (`openapi.rs`) are generated from it.
+//! and the OpenAPI document (`api/openapi.rs`) are generated from it.
 //!
 //! Arguments come from the path, and from the query (reads) or the JSON body (writes). Fields and
 //! validation are the same as over MCP. Operations that agents must not see (`api/*.rs`) are
@@ -18,6 +18,7 @@ mod get_session;
 mod list_reviews;
 mod list_sessions;
 mod list_tokens;
+mod openapi;
 mod record_call;
 mod recover_session;
 mod resume_plan;
@@ -37,9 +38,9 @@ use onward_core::refusal::Issue;
 use onward_engine::{Caller, Error};
 use serde_json::{Map, Value};
 
-use super::auth::error::TOKEN_REQUIRED;
+use super::auth_error::TOKEN_REQUIRED;
 use super::problem::Problem;
-use super::{Site, events, openapi};
+use super::{Site, events};
 use crate::tools::raw::{self, Arguments};
 use crate::tools::{self, Tool, ToolError, WaitPermit};
 use routes::{BASE, EXPORT, ROUTES, Route};

@@ -5,8 +5,6 @@
 //! cookie. An invalid token is rejected even where none is required. Permissions are checked later,
 //! by the engine.
 
-pub(super) mod error;
-
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -18,13 +16,13 @@ use axum::response::{IntoResponse, Response};
 use onward_core::{Code, Role};
 use onward_engine::{Caller, Engine, Error};
 
+use super::auth_error::{AuthError, TOKEN_REQUIRED};
 use super::browser;
 use super::cookies::{self, CookieSigner, Session};
 use super::issuer::{self, INVALID_TOKEN, Issuer};
 use super::origin::{self, OriginPolicy};
 use super::problem::Problem;
 use super::{Site, metadata, server_card};
-use error::{AuthError, TOKEN_REQUIRED};
 
 /// Prefix of Onward's own tokens.
 const TOKEN_PREFIX: &str = "onw_";

@@ -22,7 +22,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
 use super::Site;
-use super::auth::error::TOKEN_REQUIRED;
+use super::auth_error::TOKEN_REQUIRED;
 use super::feed::Subscription;
 use super::problem::Problem;
 

@@ -10,7 +10,7 @@ use onward_core::{Code, Role};
 use onward_engine::{Caller, Engine, Error};
 use serde_json::{Map, Value};
 
-use super::auth::error::AuthError;
+use super::auth_error::AuthError;
 use super::keys::{self, Keys};
 use super::problem::Problem;
 use super::sign_in::{Client, TokenResponse};

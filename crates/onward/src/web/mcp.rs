@@ -29,7 +29,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::Site;
 use super::auth::Principal;
-use super::auth::error::{AuthError, TOKEN_REQUIRED};
+use super::auth_error::{AuthError, TOKEN_REQUIRED};
 use super::body::SMALL;
 use super::held_body::hold;
 use super::pages::APP;

@@ -57,7 +57,7 @@ use onward_core::Code;
 use onward_core::role::Permission;
 use onward_engine::{Caller, Error};
 
-use super::auth::error::TOKEN_REQUIRED;
+use super::auth_error::TOKEN_REQUIRED;
 use super::browser::redirect;
 use super::problem::Problem;
 use super::sign_in::CALLBACK;

@@ -180,7 +180,7 @@ pub(crate) const ROUTES: &[(&str, &str, Route)] = &[
     ("ANY", "&path", Separate),
     // In the API's document, with an entry in `routes.rs`.
     ("GET", "&format!(\"{BASE}{EXPORT}\")", Separate),
-    // `events.rs`, `openapi.rs`.
+    // `events.rs`, `api/openapi.rs`.
     ("GET", "&format!(\"{BASE}/events\")", Separate),
     ("GET", "&format!(\"{BASE}/openapi.json\")", Separate),
 ];

@@ -1,4 +1,5 @@
-//! Imports between the files of a crate, and between its top-level modules: they contain no cycle.
+//! Imports between the files of a crate, and between modules with the same parent: they contain no
+//! cycle.
 //!
 //! A file imports another if it names an item that the other defines or re-exports. Through a
 //! re-export it imports both files, and a re-export is an import itself. Two things do not count:
@@ -106,22 +107,25 @@ fn no_crate_has_an_import_cycle() {
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
 
-/// The top-level module of a file, without the extension. `None` for roots and for tests.
-fn top_level(file: &str) -> Option<&str> {
-    let (_, inner) = file.strip_prefix("crates/")?.split_once("/src/")?;
-    let name = inner.split(['/', '.']).next()?;
-    let is_root = matches!(inner, "lib.rs" | "main.rs");
-    (!is_root).then(|| &file[..file.len() - inner.len() + name.len()])
+/// Two modules with the same parent, of which one contains `from` and the other one `to`. `None` if
+/// one file is in a child module of the other.
+fn siblings<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str)> {
+    let common = from.bytes().zip(to.bytes()).take_while(|(a, b)| a == b);
+    let parent = from[..common.count()].rfind('/')? + 1;
+    let module = |file: &'a str| {
+        let end = file[parent..].find(['/', '.'])?;
+        Some(&file[..parent + end])
+    };
+    let (from, to) = (module(from)?, module(to)?);
+    (from != to).then_some((from, to))
 }
 
-/// The imports between top-level modules: those of all files of a module.
-fn between_modules<'a>(imports: &Imports<'a>) -> Imports<'a> {
+/// The imports between modules with the same parent: those of all files of a module.
+fn between_siblings<'a>(imports: &Imports<'a>) -> Imports<'a> {
     let mut between = Imports::new();
     for (from, targets) in imports {
         for (to, names) in targets {
-            if let (Some(from), Some(to)) = (top_level(from), top_level(to))
-                && from != to
-            {
+            if let Some((from, to)) = siblings(from, to) {
                 let known = between.entry(from).or_default().entry(to).or_default();
                 known.extend(names.iter().cloned());
             }
@@ -131,20 +135,24 @@ fn between_modules<'a>(imports: &Imports<'a>) -> Imports<'a> {
 }
 
 #[test]
-fn no_crate_has_a_cycle_between_top_level_modules() {
+fn no_modules_with_the_same_parent_form_a_cycle() {
     let files = files();
-    let violations = cycles(&between_modules(&imports(&files)));
+    let violations = cycles(&between_siblings(&imports(&files)));
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
+}
+
+/// A crate with these modules.
+fn crate_of(sources: &[(&str, &str)]) -> Vec<File> {
+    let path = |name: &str| format!("crates/a/src/{name}.rs");
+    let files = sources.iter();
+    files
+        .map(|(name, text)| File::new(&path(name), text))
+        .collect()
 }
 
 /// The cycles in a crate with these modules.
 fn cycles_in(sources: &[(&str, &str)]) -> Vec<String> {
-    let path = |name: &str| format!("crates/a/src/{name}.rs");
-    let files: Vec<_> = sources
-        .iter()
-        .map(|(name, text)| File::new(&path(name), text))
-        .collect();
-    cycles(&imports(&files))
+    cycles(&imports(&crate_of(sources)))
 }
 
 #[test]
@@ -244,4 +252,23 @@ fn detects_a_cycle_through_a_child_module() {
         ("b", "pub struct B(crate::a::A);"),
     ]);
     assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn detects_a_cycle_between_modules_whose_files_form_none() {
+    let files = crate_of(&[
+        ("lib", "mod a;"),
+        ("a", "mod b; mod bc;"),
+        ("a/b", "pub mod d; pub struct B(crate::a::bc::C);"),
+        ("a/b/d", "pub struct D;"),
+        ("a/bc", "pub struct C(super::b::d::D);"),
+    ]);
+    let imports = imports(&files);
+    assert_eq!(cycles(&imports), [""; 0]);
+    assert_eq!(
+        cycles(&between_siblings(&imports)),
+        ["import cycle of 2 modules\n  \
+          crates/a/src/a/b -> crates/a/src/a/bc: C\n  \
+          crates/a/src/a/bc -> crates/a/src/a/b: D"]
+    );
 }

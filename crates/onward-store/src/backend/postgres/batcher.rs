@@ -1,16 +1,16 @@
 //! Batching of transitions of concurrent callers into one statement.
 //!
 //! A transition is sent immediately if few others are in flight; otherwise it is queued and sent in
-//! a batch (`queue`). One statement that changes four plans costs the server half as much as four
-//! statements, and needs one fsync. The batcher is a decorator of [`Connection::send_and_commit`]:
-//! without it (`Options::batching`), every transition is sent alone, and nothing else changes.
+//! a batch (`batch_queue`). One statement that changes four plans costs the server half as much as four
+//! statements, and needs one fsync. [`Batched`] is a decorator of [`Connection`]: it changes only the
+//! commit. Without it (`Options::batching`), every transition is sent alone.
 //!
 //! # Why a batched transition has the same result as one that is sent alone
 //!
 //! 1. A transition that can be batched ([`batch_key`]) is a version check of one row, its key, and
 //!    changes of rows that belong to this row. Each change finds its row by primary key and reads
 //!    no other row, so changes of different rows can run in any order.
-//! 2. The members of a batch have different keys. [`route`] decides under one lock: if a transition
+//! 2. The members of a batch have different keys. [`Queue::route`] decides under one lock: if a transition
 //!    of the same key is queued or in flight, the new one is sent alone, and so is the queued one.
 //!    So no two members change the same row. All members have the same tenant, because each tenant
 //!    has its own queue.
@@ -38,11 +38,9 @@
 //! 10. No transition waits for long: it is queued for at most `max_wait` (20 ms), and a message in
 //!     flight for longer than that no longer delays others.
 //!
-//! Tests: `tests/batcher.rs` for 2 to 8 and 10 on a server; this module and `queue` for the form of
+//! Tests: `tests/batcher.rs` for 2 to 8 and 10 on a server; this module and `batch_queue` for the form of
 //! batches and the queue; `onward-engine/tests/race` and the conformance suite with and without the
 //! batcher.
-
-pub(super) mod queue;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,15 +51,16 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::batch_queue::{Batcher, Batchers, Member, Outcome};
 use super::connection::{Connection, Mode};
 use super::error;
 use super::merge::{MOST_MERGED, mergeable};
 use super::server::Postgres;
+use crate::backend::{Candidate, Exec, Isolation, NearestSearch, Response, Syntax};
 use crate::error::Error;
 use crate::query::Query;
 use crate::statement::{Expect, Statement};
-use crate::value::Value;
-use queue::{Batcher, Member, Outcome};
+use crate::value::{Row, Value};
 
 /// How a transition is sent.
 enum Route {
@@ -92,107 +91,191 @@ pub(super) fn batch_key(statements: &[Statement]) -> Option<Uuid> {
     (all_fit && merged == statements.len()).then_some(*key)
 }
 
-/// Commits a transition, alone or in a batch. Returns its statements if nothing was written and the
-/// caller must send them alone.
-pub(super) async fn commit(
-    connection: &mut Connection,
-    key: Uuid,
-    statements: Vec<Statement>,
-) -> Result<Option<Vec<Statement>>, Error> {
-    let (postgres, tenant) = (connection.postgres().clone(), connection.tenant().clone());
-    let (number, mut outcome) = match route(&postgres, &tenant, key, statements) {
-        Route::Alone(in_flight, statements) => {
-            let statements: Vec<_> = statements.iter().collect();
-            let sent = connection.send_and_commit(&statements).await;
-            drop(in_flight);
-            return sent.map(|()| None);
-        }
-        Route::Queued(number, outcome) => (number, outcome),
-    };
-    // Other callers can use the connection while this one is queued.
-    connection.release();
-    let outcome = match timeout(postgres.0.limits.max_wait, &mut outcome).await {
-        Ok(outcome) => outcome,
-        Err(_) => {
-            // Slow messages no longer count as in flight, so the queued transitions may be ready to
-            // be sent.
-            dispatch_ready(&postgres, &tenant);
-            let batchers = &postgres.0.batchers;
-            match batchers.with(&tenant, |batcher| batcher.remove(number)) {
-                Some(member) => return Ok(Some(member.statements)),
-                None => outcome.await,
+/// A connection whose commit may be part of a batch.
+pub(super) struct Batched {
+    connection: Connection,
+    queue: Queue,
+}
+
+impl Batched {
+    pub(super) fn new(connection: Connection, queue: Queue) -> Self {
+        Self { connection, queue }
+    }
+
+    /// Commits a transition, alone or in a batch. Returns its statements if nothing was written and
+    /// the caller must send them alone.
+    async fn commit_batched(
+        &mut self,
+        key: Uuid,
+        statements: Vec<Statement>,
+    ) -> Result<Option<Vec<Statement>>, Error> {
+        let (number, mut outcome) = match self.queue.route(key, statements) {
+            Route::Alone(in_flight, statements) => {
+                let sent = self.connection.send_and_commit(&refs(&statements)).await;
+                drop(in_flight);
+                return sent.map(|()| None);
             }
+            Route::Queued(number, outcome) => (number, outcome),
+        };
+        // Other callers can use the connection while this one is queued.
+        self.connection.release();
+        let max_wait = self.queue.postgres.0.limits.max_wait;
+        let outcome = match timeout(max_wait, &mut outcome).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                // Slow messages no longer count as in flight, so the queued transitions may be ready
+                // to be sent.
+                self.queue.dispatch_ready();
+                match self.queue.with(|batcher| batcher.remove(number)) {
+                    Some(member) => return Ok(Some(member.statements)),
+                    None => outcome.await,
+                }
+            }
+        };
+        match outcome {
+            Ok(Outcome::Committed) => Ok(None),
+            Ok(Outcome::SendAlone(statements)) => Ok(Some(statements)),
+            Ok(Outcome::Failed(why)) => Err(why),
+            Err(_) => Err(error::outcome_unknown("the task that sent it has ended")),
         }
-    };
-    match outcome {
-        Ok(Outcome::Committed) => Ok(None),
-        Ok(Outcome::SendAlone(statements)) => Ok(Some(statements)),
-        Ok(Outcome::Failed(why)) => Err(why),
-        Err(_) => Err(error::outcome_unknown("the task that sent it has ended")),
     }
 }
 
-/// Decides whether a transition is sent alone or queued.
-fn route(postgres: &Postgres, tenant: &Arc<str>, key: Uuid, statements: Vec<Statement>) -> Route {
-    let now = Instant::now();
-    let route = postgres.0.batchers.with(tenant, |batcher| {
-        let rival = batcher.remove_key(key);
-        let alone = if rival.is_some() || batcher.is_changing(key) {
-            // One of the two will fail the version check; no third transition should be rejected
-            // with it.
-            Some(batcher.send_uncounted(key))
-        } else {
-            batcher.try_send_alone(key, now)
-        };
-        // A dropped caller needs no result.
-        drop(rival.map(|rival| rival.outcome.send(Outcome::SendAlone(rival.statements))));
-        if let Some(number) = alone {
-            return Route::Alone(InFlight::new(postgres, tenant, number), statements);
-        }
-        let (outcome, receiver) = oneshot::channel();
-        let member = Member {
-            key,
-            statements,
-            outcome,
-        };
-        Route::Queued(batcher.push(member, now), receiver)
-    });
-    if let Route::Queued(..) = route {
-        dispatch_ready(postgres, tenant);
+impl Exec for Batched {
+    fn commit(&mut self, statements: Vec<Statement>) -> Response<'_, ()> {
+        Box::pin(async {
+            let statements = match batch_key(&statements) {
+                Some(key) if self.connection.is_idle() => {
+                    self.commit_batched(key, statements).await?
+                }
+                Some(_) | None => Some(statements),
+            };
+            let Some(statements) = statements else {
+                return Ok(());
+            };
+            self.connection.send_and_commit(&refs(&statements)).await
+        })
     }
-    route
+
+    fn run<'a>(&'a mut self, batch: &'a [Statement], writes: bool) -> Response<'a, Vec<Vec<Row>>> {
+        self.connection.run(batch, writes)
+    }
+
+    fn rollback(&mut self) {
+        self.connection.rollback();
+    }
+
+    fn nearest<'a>(&'a mut self, search: &'a NearestSearch) -> Response<'a, Vec<Candidate>> {
+        self.connection.nearest(search)
+    }
+
+    fn isolation(&self) -> Isolation {
+        self.connection.isolation()
+    }
+
+    fn failure(&self) -> Option<&Error> {
+        self.connection.failure()
+    }
+
+    fn syntax(&self) -> &'static Syntax {
+        self.connection.syntax()
+    }
+}
+
+fn refs(statements: &[Statement]) -> Vec<&Statement> {
+    statements.iter().collect()
+}
+
+/// Handle to the batcher of one tenant.
+#[derive(Clone)]
+pub(super) struct Queue {
+    postgres: Postgres,
+    batchers: Arc<Batchers>,
+    tenant: Arc<str>,
+}
+
+impl Queue {
+    pub(super) fn new(postgres: Postgres, batchers: Arc<Batchers>, tenant: Arc<str>) -> Self {
+        Self {
+            postgres,
+            batchers,
+            tenant,
+        }
+    }
+
+    fn with<A>(&self, act: impl FnOnce(&mut Batcher) -> A) -> A {
+        self.batchers.with(&self.tenant, act)
+    }
+
+    /// Decides whether a transition is sent alone or queued.
+    fn route(&self, key: Uuid, statements: Vec<Statement>) -> Route {
+        let now = Instant::now();
+        let route = self.with(|batcher| {
+            let rival = batcher.remove_key(key);
+            let alone = if rival.is_some() || batcher.is_changing(key) {
+                // The members of a batch must have different keys.
+                Some(batcher.send_uncounted(key))
+            } else {
+                batcher.try_send_alone(key, now)
+            };
+            // A dropped caller needs no result.
+            drop(rival.map(|rival| rival.outcome.send(Outcome::SendAlone(rival.statements))));
+            if let Some(number) = alone {
+                return Route::Alone(InFlight::new(self, number), statements);
+            }
+            let (outcome, receiver) = oneshot::channel();
+            let member = Member {
+                key,
+                statements,
+                outcome,
+            };
+            Route::Queued(batcher.push(member, now), receiver)
+        });
+        if let Route::Queued(..) = route {
+            self.dispatch_ready();
+        }
+        route
+    }
+
+    /// Sends the batches that are ready.
+    fn dispatch_ready(&self) {
+        // Without a runtime there are no callers.
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        while let Some((number, batch)) = self.with(|batcher| batcher.next_batch(Instant::now())) {
+            runtime.spawn(send(InFlight::new(self, number), batch));
+        }
+    }
 }
 
 /// A message in flight. When it completes, queued transitions may be ready to be sent.
 pub(super) struct InFlight {
-    postgres: Postgres,
-    tenant: Arc<str>,
+    queue: Queue,
     /// Its number, until it has completed.
     number: Option<u64>,
 }
 
 impl InFlight {
-    fn new(postgres: &Postgres, tenant: &Arc<str>, number: u64) -> Self {
+    fn new(queue: &Queue, number: u64) -> Self {
         Self {
-            postgres: postgres.clone(),
-            tenant: Arc::clone(tenant),
+            queue: queue.clone(),
             number: Some(number),
         }
     }
 
     /// A message that is never sent: transitions are queued until it is dropped.
     #[cfg(test)]
-    pub(super) fn placeholder(postgres: &Postgres, tenant: &Arc<str>) -> Self {
+    pub(super) fn placeholder(queue: &Queue) -> Self {
         let dispatch = |batcher: &mut Batcher| batcher.dispatch(vec![Uuid::nil()], Instant::now());
-        Self::new(postgres, tenant, postgres.0.batchers.with(tenant, dispatch))
+        Self::new(queue, queue.with(dispatch))
     }
 
     /// Marks the message as completed, before its callers get their results and return with the
     /// next transition: they must not be counted twice.
     fn complete(&mut self) {
         if let Some(number) = self.number.take() {
-            let batchers = &self.postgres.0.batchers;
-            batchers.with(&self.tenant, |batcher| batcher.complete(number));
+            self.queue.with(|batcher| batcher.complete(number));
         }
     }
 }
@@ -200,28 +283,15 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.complete();
-        dispatch_ready(&self.postgres, &self.tenant);
-    }
-}
-
-/// Sends the batches that are ready.
-fn dispatch_ready(postgres: &Postgres, tenant: &Arc<str>) {
-    // Without a runtime there are no callers.
-    let Ok(runtime) = Handle::try_current() else {
-        return;
-    };
-    let next = |batcher: &mut Batcher| batcher.next_batch(Instant::now());
-    while let Some((number, batch)) = postgres.0.batchers.with(tenant, next) {
-        let in_flight = InFlight::new(postgres, tenant, number);
-        runtime.spawn(send(in_flight, batch));
+        self.queue.dispatch_ready();
     }
 }
 
 /// Sends a batch, and returns the result to each member.
 async fn send(mut in_flight: InFlight, batch: Vec<Member>) {
-    let InFlight {
+    let Queue {
         postgres, tenant, ..
-    } = &in_flight;
+    } = &in_flight.queue;
     let mut connection = Connection::new(postgres.clone(), Arc::clone(tenant), Mode::Batch);
     let padding = padding_rows(&batch);
     let sent = match connection.acquire().await {
@@ -317,7 +387,7 @@ mod tests {
     fn a_full_batch_fits_into_one_statement() {
         let most = |query: &Query| query.row_change().map_or(0, |change| change.most_in_batch);
         let all: usize = ALL.iter().map(most).sum();
-        assert!(all * queue::MAX_BATCH <= MOST_MERGED);
+        assert!(all * crate::backend::postgres::batch_queue::MAX_BATCH <= MOST_MERGED);
     }
 
     #[test]

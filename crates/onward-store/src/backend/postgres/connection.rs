@@ -84,20 +84,10 @@ impl Connection {
         }
     }
 
-    pub(super) fn postgres(&self) -> &Postgres {
-        &self.postgres
-    }
-
-    pub(super) fn tenant(&self) -> &Arc<str> {
-        &self.tenant
-    }
-
-    /// Whether its writes can be batched: all of them can still be sent as one message, on any
+    /// Whether no transaction is open, so that all writes can still be sent as one message, on any
     /// connection.
-    pub(super) fn can_be_batched(&self) -> bool {
-        self.postgres.0.batching
-            && self.mode == Mode::Optimistic
-            && matches!(self.state, State::Idle)
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle)
     }
 
     /// Whether the connection was lost, so that the last message may have been executed.

@@ -1,8 +1,8 @@
-//! Transactions: a connection that commits alone or in a batch with other callers.
+//! Transactions: a connection that commits alone, or in a batch with other callers.
 
 use std::sync::Arc;
 
-use super::batcher;
+use super::batcher::{Batched, Queue};
 use super::connection::{Connection, Mode};
 use super::server::Postgres;
 use crate::backend::{Candidate, Exec, Isolation, NearestSearch, Response, Syntax};
@@ -12,8 +12,22 @@ use crate::value::{IntoValue as _, Row};
 
 impl Postgres {
     /// Starts a transaction. Nothing is sent before its first batch.
-    pub(crate) fn begin(&self, tenant: Arc<str>, mode: Mode) -> Connection {
-        Connection::new(self.clone(), tenant, mode)
+    pub(crate) fn begin(&self, tenant: Arc<str>, mode: Mode) -> Box<dyn Exec> {
+        let queue = match mode {
+            Mode::Optimistic => self.queue(Arc::clone(&tenant)),
+            Mode::Read | Mode::Lock | Mode::Batch => None,
+        };
+        let connection = Connection::new(self.clone(), tenant, mode);
+        match queue {
+            Some(queue) => Box::new(Batched::new(connection, queue)),
+            None => Box::new(connection),
+        }
+    }
+
+    /// The queue of a tenant; `None` if transitions are not batched.
+    pub(super) fn queue(&self, tenant: Arc<str>) -> Option<Queue> {
+        let batchers = self.0.batchers.clone()?;
+        Some(Queue::new(self.clone(), batchers, tenant))
     }
 }
 
@@ -23,14 +37,9 @@ impl Exec for Connection {
     }
 
     fn commit(&mut self, batch: Vec<Statement>) -> Response<'_, ()> {
-        Box::pin(async {
-            let batch = match batcher::batch_key(&batch) {
-                Some(key) if self.can_be_batched() => batcher::commit(self, key, batch).await?,
-                Some(_) | None => Some(batch),
-            };
-            let Some(batch) = batch else { return Ok(()) };
-            self.send_and_commit(&batch.iter().collect::<Vec<_>>())
-                .await
+        Box::pin(async move {
+            let batch: Vec<&Statement> = batch.iter().collect();
+            self.send_and_commit(&batch).await
         })
     }
 

@@ -12,7 +12,8 @@ use tokio_postgres::Client;
 
 use super::address::Address;
 use super::error;
-use crate::backend::relocation::{PROGRESS, unfinished};
+use crate::backend::relocation::unfinished;
+use crate::copied_table::PROGRESS;
 use crate::error::Error;
 
 /// All migrations, in order; the first one creates version 1.

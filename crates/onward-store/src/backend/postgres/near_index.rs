@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Error as Driver};
 use super::address::Address;
 use super::error;
 use crate::error::Error;
-use crate::vector_index::{Indexed, MANY, Many, Pgvector};
+use crate::vector_index::{Indexed, MANY, Many, VectorExtension};
 
 /// Maximum number of indexes: with more, planning a query on the table costs more than they save.
 const MAX_INDEXES: usize = 64;
@@ -55,13 +55,13 @@ const BUILD_SETTINGS: &str = "SELECT set_config('max_parallel_maintenance_worker
         THEN set_config('maintenance_work_mem', '256MB', false) END";
 
 /// State of pgvector on the server.
-pub(super) async fn inspect(address: &Address) -> Result<Pgvector, Error> {
+pub(super) async fn inspect(address: &Address) -> Result<VectorExtension, Error> {
     let standing = address.open_long_lived().await?;
     let state = read_state(&standing.client).await;
     state.map_err(|why| error::of_statement(why, "pgvector"))
 }
 
-async fn read_state(client: &Client) -> Result<Pgvector, Driver> {
+async fn read_state(client: &Client) -> Result<VectorExtension, Driver> {
     let row = client.query_one(STATE, &[]).await?;
     let created: Option<String> = row.try_get(0)?;
     let available: Option<String> = row.try_get(1)?;
@@ -69,13 +69,13 @@ async fn read_state(client: &Client) -> Result<Pgvector, Driver> {
     Ok(classify(created, available, indexes.unsigned_abs()))
 }
 
-fn classify(created: Option<String>, available: Option<String>, indexes: u64) -> Pgvector {
+fn classify(created: Option<String>, available: Option<String>, indexes: u64) -> VectorExtension {
     let available = available.filter(|version| is_supported(version));
     match (created, available) {
-        (Some(version), _) if is_supported(&version) => Pgvector::Used { version, indexes },
-        (Some(version), newer) => Pgvector::TooOld { version, newer },
-        (None, Some(version)) => Pgvector::Available { version },
-        (None, None) => Pgvector::Missing,
+        (Some(version), _) if is_supported(&version) => VectorExtension::Used { version, indexes },
+        (Some(version), newer) => VectorExtension::TooOld { version, newer },
+        (None, Some(version)) => VectorExtension::Available { version },
+        (None, None) => VectorExtension::Missing,
     }
 }
 
@@ -140,8 +140,8 @@ async fn run(client: &Client, text: &str, params: &[&(dyn ToSql + Sync)]) -> Res
 /// it.
 async fn is_usable(client: &Client) -> Result<bool, Driver> {
     match read_state(client).await? {
-        Pgvector::Used { .. } => Ok(true),
-        Pgvector::Available { .. } => {
+        VectorExtension::Used { .. } => Ok(true),
+        VectorExtension::Available { .. } => {
             let created = client
                 .batch_execute("CREATE EXTENSION IF NOT EXISTS vector")
                 .await;
@@ -152,7 +152,7 @@ async fn is_usable(client: &Client) -> Result<bool, Driver> {
                 Err(why) => Err(why),
             }
         }
-        Pgvector::TooOld { .. } | Pgvector::Missing => Ok(false),
+        VectorExtension::TooOld { .. } | VectorExtension::Missing => Ok(false),
     }
 }
 
@@ -174,12 +174,12 @@ mod tests {
     fn classifies_the_state_of_pgvector() {
         let text = |version: &str| Some(version.to_owned());
         let version = || "0.8.5".to_owned();
-        let used = Pgvector::Used {
+        let used = VectorExtension::Used {
             version: version(),
             indexes: 3,
         };
         assert_eq!(classify(text("0.8.5"), text("0.8.5"), 3), used);
-        let old = |newer| Pgvector::TooOld {
+        let old = |newer| VectorExtension::TooOld {
             version: "0.6.2".to_owned(),
             newer,
         };
@@ -188,9 +188,9 @@ mod tests {
             classify(text("0.6.2"), text("0.8.5"), 0),
             old(Some(version()))
         );
-        let available = Pgvector::Available { version: version() };
+        let available = VectorExtension::Available { version: version() };
         assert_eq!(classify(None, text("0.8.5"), 0), available);
-        assert_eq!(classify(None, text("0.6.2"), 0), Pgvector::Missing);
-        assert_eq!(classify(None, None, 0), Pgvector::Missing);
+        assert_eq!(classify(None, text("0.6.2"), 0), VectorExtension::Missing);
+        assert_eq!(classify(None, None, 0), VectorExtension::Missing);
     }
 }

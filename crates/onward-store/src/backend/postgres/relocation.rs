@@ -13,11 +13,9 @@ use tokio_postgres::types::ToSql;
 use super::address::{Address, LongLivedConnection};
 use super::exec::SYNTAX;
 use super::{distribute, error, migrate, pooler};
-use crate::backend::relocation::{
-    Batch, CatalogColumn, Copied, Endpoint, PROGRESS, Page, Table, Values, as_bytes, copied_tables,
-    other_version, raced,
-};
+use crate::backend::relocation::{Batch, Copied, Endpoint, other_version, raced};
 use crate::backend::{Response, Syntax};
+use crate::copied_table::{CatalogColumn, PROGRESS, Page, Table, Values, as_bytes, copied_tables};
 use crate::error::{Error, Hint};
 use crate::value::{IntoValue as _, Value};
 

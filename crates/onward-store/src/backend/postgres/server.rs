@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use super::address::{APPLICATION, Address};
-use super::batcher::queue::Batchers;
+use super::batch_queue::Batchers;
 use super::leader::Leadership;
 use super::listen::{self, Outbox};
 use super::pool::{Checkout, Limits, Pool};
@@ -15,7 +15,7 @@ use crate::backend::Leader;
 use crate::change::Changed;
 use crate::distribution::Distribution;
 use crate::error::Error;
-use crate::vector_index::{Indexed, Many, Pgvector};
+use crate::vector_index::{Indexed, Many, VectorExtension};
 
 /// A database on a PostgreSQL server. Clones share it.
 #[derive(Clone)]
@@ -27,9 +27,8 @@ pub(super) struct Inner {
     pub(super) limits: Limits,
     pub(super) outbox: Arc<Outbox>,
     watchers: broadcast::Sender<Changed>,
-    /// Whether transitions of concurrent callers are batched.
-    pub(super) batching: bool,
-    pub(super) batchers: Batchers,
+    /// Batches the transitions of concurrent callers; `None` if batching is disabled.
+    pub(super) batchers: Option<Arc<Batchers>>,
     /// Whether the tables are distributed over several nodes.
     pub(super) distributed: bool,
 }
@@ -69,15 +68,16 @@ impl Postgres {
         let session = Session::for_transactions(&address.given, &schemas, distributed);
         let pool = Arc::new(Pool::new(&address, session, limits)?);
         let outbox = listen::start(address.clone(), standing, watchers.clone()).await?;
+        // A batch has padding rows, which a distributed database does not support.
+        let batchers = (batching && !distributed)
+            .then(|| Arc::new(Batchers::new(limits.connections, limits.max_wait)));
         Ok(Self(Arc::new(Inner {
             address,
             pool,
             limits,
             outbox,
             watchers,
-            // A batch has padding rows, which a distributed database does not support.
-            batching: batching && !distributed,
-            batchers: Batchers::new(limits.connections, limits.max_wait),
+            batchers,
             distributed,
         })))
     }
@@ -148,7 +148,7 @@ impl Postgres {
     }
 
     /// State of pgvector on the server.
-    pub(crate) async fn pgvector(&self) -> Result<Pgvector, Error> {
+    pub(crate) async fn vector_extension(&self) -> Result<VectorExtension, Error> {
         near_index::inspect(&self.0.address).await
     }
 }

@@ -68,7 +68,7 @@ fn begin(postgres: &Postgres, tenant: &str) -> Tx {
 }
 
 fn begin_as(postgres: &Postgres, tenant: Arc<str>, kind: Mode) -> Tx {
-    let exec = Box::new(postgres.begin(Arc::clone(&tenant), kind));
+    let exec = postgres.begin(Arc::clone(&tenant), kind);
     Tx::new(exec, tenant, Faults::default())
 }
 

@@ -12,11 +12,9 @@ use super::file::{self, File};
 use super::paths::{self, resolve};
 use super::restore::take_queue;
 use super::{error, migrate};
-use crate::backend::relocation::{
-    Batch, CatalogColumn, Copied, Endpoint, PROGRESS, Page, Table, Values, copied_tables,
-    other_version, raced,
-};
+use crate::backend::relocation::{Batch, Copied, Endpoint, other_version, raced};
 use crate::backend::{Response, Syntax};
+use crate::copied_table::{CatalogColumn, PROGRESS, Page, Table, Values, copied_tables};
 use crate::error::Error;
 use crate::value::{IntoValue as _, Value};
 

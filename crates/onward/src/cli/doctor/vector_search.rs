@@ -1,7 +1,7 @@
 //! Reports whether semantic search on PostgreSQL uses a pgvector index or scans all chunks. Neither
 //! fails the check; a hint names what an administrator can do.
 
-use onward_engine::{Engine, Error, MANY, Pgvector};
+use onward_engine::{Engine, Error, MANY, VectorExtension};
 
 use super::Check;
 use crate::output::format;
@@ -10,25 +10,28 @@ const MEANING: &str = "meaning";
 
 /// The check; `None` for SQLite, which always scans.
 pub(super) async fn check(engine: &Engine) -> Result<Option<Check>, Error> {
-    Ok(engine.pgvector().await?.map(|found| describe(&found)))
+    Ok(engine
+        .vector_extension()
+        .await?
+        .map(|found| describe(&found)))
 }
 
-fn describe(found: &Pgvector) -> Check {
+fn describe(found: &VectorExtension) -> Check {
     let scan = "semantic search scans all chunks";
     let (message, hint) = match found {
-        Pgvector::Used { version, indexes } => {
+        VectorExtension::Used { version, indexes } => {
             let indexes = format::count(*indexes, "index", "indexes");
             let message =
                 format!("pgvector {version}: {indexes}, for tenants with {MANY} chunks or more");
             (message, None)
         }
-        Pgvector::Available { version } => {
+        VectorExtension::Available { version } => {
             let message = format!("{scan}: pgvector {version} is not enabled in this database");
             let hint =
                 "for tenants with many chunks, run `CREATE EXTENSION vector` as an administrator";
             (message, Some(hint))
         }
-        Pgvector::TooOld { version, newer } => {
+        VectorExtension::TooOld { version, newer } => {
             let message = format!("{scan}: pgvector {version} is too old, 0.8 is required");
             let hint = match newer {
                 Some(_) => "run `ALTER EXTENSION vector UPDATE` as an administrator",
@@ -39,7 +42,7 @@ fn describe(found: &Pgvector) -> Check {
             };
             (message, Some(hint))
         }
-        Pgvector::Missing => {
+        VectorExtension::Missing => {
             let message = format!("{scan}: pgvector 0.8 or newer is not installed on the server");
             (message, None)
         }
@@ -57,7 +60,7 @@ mod tests {
     #[test]
     fn names_the_version_and_the_statement_to_run_and_never_fails() {
         let version = || "0.8.5".to_owned();
-        let old = |newer| Pgvector::TooOld {
+        let old = |newer| VectorExtension::TooOld {
             version: version(),
             newer,
         };
@@ -65,20 +68,20 @@ mod tests {
         let update = Some("`ALTER EXTENSION vector UPDATE`");
         for (found, statement) in [
             (
-                Pgvector::Used {
+                VectorExtension::Used {
                     version: version(),
                     indexes: 1,
                 },
                 None,
             ),
-            (Pgvector::Available { version: version() }, create),
+            (VectorExtension::Available { version: version() }, create),
             (old(Some("0.8.6".to_owned())), update),
             (old(None), update),
-            (Pgvector::Missing, None),
+            (VectorExtension::Missing, None),
         ] {
             let check = describe(&found);
             assert!(check.ok, "{found:?}");
-            if found != Pgvector::Missing {
+            if found != VectorExtension::Missing {
                 assert!(check.message.contains(&version()), "{}", check.message);
             }
             match (statement, check.hint) {

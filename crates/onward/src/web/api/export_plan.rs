@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use onward_engine::{Caller, Error};
 
 use crate::tools::params;
-use crate::web::auth::error::TOKEN_REQUIRED;
+use crate::web::auth_error::TOKEN_REQUIRED;
 use crate::web::problem::Problem;
 use crate::web::{Site, export};
 

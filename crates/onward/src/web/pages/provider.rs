@@ -17,7 +17,7 @@ use super::{Fields, PageError, PageResult, redirect};
 use crate::output::format;
 use crate::web::Site;
 use crate::web::address::Address;
-use crate::web::auth::error::AuthError;
+use crate::web::auth_error::AuthError;
 use crate::web::browser::local_path;
 use crate::web::cookies::{self, Session, find_cookie};
 use crate::web::issuer::Issuer;

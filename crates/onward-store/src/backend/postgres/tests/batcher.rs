@@ -99,15 +99,19 @@ fn claim(plan: u128, order: u128) -> Statement {
 
 type Writing = JoinHandle<Result<(), Error>>;
 
+/// Number of queued transitions.
+fn queued(postgres: &Postgres) -> usize {
+    postgres.0.batchers.as_ref().unwrap().queued(&TENANT.into())
+}
+
 /// Commits each transition in a separate task, and waits until all of them are queued.
 async fn enqueue(postgres: &Postgres, transitions: Vec<Tx>) -> Vec<Writing> {
-    let tenant = TENANT.into();
-    let expected = postgres.0.batchers.queued(&tenant) + transitions.len();
+    let expected = queued(postgres) + transitions.len();
     let writing = transitions
         .into_iter()
         .map(|tx| tokio::spawn(async move { commit(tx).await }));
     let writing = writing.collect();
-    while postgres.0.batchers.queued(&tenant) < expected {
+    while queued(postgres) < expected {
         tokio::task::yield_now().await;
     }
     writing
@@ -116,9 +120,8 @@ async fn enqueue(postgres: &Postgres, transitions: Vec<Tx>) -> Vec<Writing> {
 /// Messages in flight. Until they are dropped, transitions are queued; then as many are sent as a
 /// batch.
 fn keep_in_flight(postgres: &Postgres, messages: usize) -> Vec<InFlight> {
-    let tenant = TENANT.into();
-    let messages =
-        std::iter::repeat_with(|| InFlight::placeholder(postgres, &tenant)).take(messages);
+    let queue = postgres.queue(TENANT.into()).unwrap();
+    let messages = std::iter::repeat_with(|| InFlight::placeholder(&queue)).take(messages);
     messages.collect()
 }
 
@@ -342,7 +345,7 @@ async fn sends_a_queued_transition_alone_after_the_maximum_wait() {
     let commit = commit(transition(&postgres, 1, 1));
     commit.await.unwrap();
     assert_eq!(written(&postgres).await.1, [2]);
-    assert_eq!(postgres.0.batchers.queued(&TENANT.into()), 0);
+    assert_eq!(queued(&postgres), 0);
 }
 
 #[tokio::test]

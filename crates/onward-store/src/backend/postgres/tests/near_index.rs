@@ -7,7 +7,7 @@ use super::*;
 use crate::backend::Candidate;
 use crate::backend::postgres::near_index::LOCK;
 use crate::record::search::{Search, SearchIndex};
-use crate::vector_index::{Indexed, MANY, Many, Pgvector};
+use crate::vector_index::{Indexed, MANY, Many, VectorExtension};
 
 /// Signs of 16 bits: the sign of a chunk is its number, so all signs differ.
 const SIGNS: Query = Query::Text(
@@ -129,9 +129,9 @@ async fn uses_an_index_only_for_the_tenant_with_many_chunks() {
     assert_eq!(found(&postgres, "small", 20).await, (0, 20));
     assert_eq!(found(&postgres, "", 20).await, (0, 0));
     assert_eq!(postgres.index_signs(&wanted).await.unwrap(), NOTHING);
-    let seen = postgres.pgvector().await.unwrap();
+    let seen = postgres.vector_extension().await.unwrap();
     assert!(
-        matches!(seen, Pgvector::Used { indexes: 1, .. }),
+        matches!(seen, VectorExtension::Used { indexes: 1, .. }),
         "{seen:?}"
     );
     // The query of the function uses the index, with row security. A sort would show that it does
@@ -234,9 +234,9 @@ async fn drops_unneeded_indexes_and_rebuilds_invalid_ones() {
     fill(&postgres, "b", "m", 300).await;
     let both = [many("a", "m"), many("b", "m")];
     // The extension is not created yet; this login may create it.
-    let available = postgres.pgvector().await.unwrap();
+    let available = postgres.vector_extension().await.unwrap();
     assert!(
-        matches!(available, Pgvector::Available { .. }),
+        matches!(available, VectorExtension::Available { .. }),
         "{available:?}"
     );
     assert_eq!(postgres.index_signs(&both).await.unwrap().made, 2);
@@ -384,11 +384,15 @@ async fn works_without_a_supported_pgvector() {
         let made = postgres.index_signs(&[many("a", "m")]).await.unwrap();
         assert_eq!(made, NOTHING);
         assert_eq!(found(&postgres, "a", 20).await, (0, 20));
-        let seen = postgres.pgvector().await.unwrap();
+        let seen = postgres.vector_extension().await.unwrap();
         let fits = match &seen {
-            Pgvector::TooOld { version, newer } => is_old && version == "0.6.2" && newer.is_none(),
+            VectorExtension::TooOld { version, newer } => {
+                is_old && version == "0.6.2" && newer.is_none()
+            }
             // The shared server may have any version, or none.
-            Pgvector::Missing | Pgvector::Available { .. } | Pgvector::Used { .. } => !is_old,
+            VectorExtension::Missing
+            | VectorExtension::Available { .. }
+            | VectorExtension::Used { .. } => !is_old,
         };
         assert!(fits, "{seen:?}");
     }

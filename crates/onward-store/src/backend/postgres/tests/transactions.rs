@@ -236,7 +236,7 @@ async fn injects_faults_before_and_after_the_commit() {
     let postgres = fresh().await;
     for (operations, expected) in [(0, 0), (1, 1)] {
         let faults = Faults::armed();
-        let exec = Box::new(postgres.begin("a".into(), Mode::Lock));
+        let exec = postgres.begin("a".into(), Mode::Lock);
         let mut tx = Tx::new(exec, "a".into(), faults.clone());
         let statement = key("one");
         tx.queue(statement);

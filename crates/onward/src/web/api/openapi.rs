@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::api::routes::{BASE, EXPORT, ROUTES, Route, Verb};
-use super::problem::{self, MEDIA_TYPE};
+use super::routes::{BASE, EXPORT, ROUTES, Route, Verb};
 use crate::tools::Tool;
+use crate::web::problem::{self, MEDIA_TYPE};
 
 pub(super) async fn show() -> Response {
     Json(document()).into_response()

@@ -2,13 +2,13 @@
 
 use onward_engine::Error;
 
-use crate::web::problem::Problem;
+use super::problem::Problem;
 
 /// Detail of responses to requests without credentials.
-pub(in crate::web) const TOKEN_REQUIRED: &str = "the request has no token";
+pub(super) const TOKEN_REQUIRED: &str = "the request has no token";
 
 /// Why a request was not authenticated.
-pub(in crate::web) enum AuthError {
+pub(super) enum AuthError {
     /// The request has no credentials.
     Missing,
     /// The `Authorization` header does not contain a bearer token.

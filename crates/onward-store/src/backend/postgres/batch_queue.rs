@@ -36,7 +36,7 @@ fn number() -> u64 {
 const MAX_BATCHERS: usize = 256;
 
 /// The batchers of this process, one per tenant. `batcher` explains why a batch is correct.
-pub(in crate::backend::postgres) struct Batchers {
+pub(super) struct Batchers {
     connections: usize,
     max_wait: Duration,
     of_tenants: Mutex<HashMap<Arc<str>, Batcher>>,
@@ -52,7 +52,7 @@ pub(super) enum Outcome {
 
 impl Batchers {
     /// `connections` is the size of the pool, `max_wait` the maximum time in the queue.
-    pub(in crate::backend::postgres) fn new(connections: usize, max_wait: Duration) -> Self {
+    pub(super) fn new(connections: usize, max_wait: Duration) -> Self {
         Self {
             connections,
             max_wait,
@@ -76,7 +76,7 @@ impl Batchers {
     }
 
     #[cfg(test)]
-    pub(in crate::backend::postgres) fn queued(&self, tenant: &Arc<str>) -> usize {
+    pub(super) fn queued(&self, tenant: &Arc<str>) -> usize {
         self.with(tenant, |batcher| batcher.queued())
     }
 }
