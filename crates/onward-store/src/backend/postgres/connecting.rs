@@ -14,8 +14,11 @@ use crate::error::Error;
 
 /// Pause between attempts.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum wait for the result of the first attempt.
-const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
+/// How long a server that starts waits for the first attempt.
+const START: Duration = Duration::from_secs(1);
+/// How long a call waits for the first attempt. An attempt connects with its own timeout; if it also
+/// creates the schema, a busy machine needs seconds.
+const CALL: Duration = Duration::from_secs(30);
 
 /// An attempt to connect.
 pub(crate) type Attempt = Pin<Box<dyn Future<Output = Result<Postgres, Error>> + Send>>;
@@ -62,7 +65,7 @@ impl Connecting {
             sender.send_replace(State::Connected(connected));
         });
         let connecting = Self(state);
-        match connecting.get().await {
+        match connecting.within(START).await {
             Ok(_) | Err(Error::Unavailable { .. }) => Ok(connecting),
             Err(why) => Err(why),
         }
@@ -70,12 +73,16 @@ impl Connecting {
 
     /// The connected database. Waits for the first attempt, with a timeout.
     pub(crate) async fn get(&self) -> Result<Postgres, Error> {
+        self.within(CALL).await
+    }
+
+    async fn within(&self, limit: Duration) -> Result<Postgres, Error> {
         if let State::Connected(postgres) = &*self.0.borrow() {
             return Ok(postgres.clone());
         }
         let mut state = self.0.clone();
         let attempted = state.wait_for(|state| !matches!(state, State::First));
-        let why = match timeout(FIRST_ATTEMPT, attempted).await {
+        let why = match timeout(limit, attempted).await {
             Ok(Ok(state)) => match &*state {
                 State::Connected(postgres) => return Ok(postgres.clone()),
                 State::Failed(why) => Some(why.clone()),
@@ -85,5 +92,30 @@ impl Connecting {
         };
         Err(why
             .unwrap_or_else(|| Error::unavailable("the server does not respond", "retry the call")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_waits_for_the_first_attempt_and_the_start_does_not() {
+        let attempt = || -> Attempt {
+            Box::pin(async {
+                sleep(Duration::from_secs(10)).await;
+                Err(Error::unavailable("the attempt failed", "retry the call"))
+            })
+        };
+        let began = Instant::now();
+        let connecting = Connecting::start(attempt).await.unwrap();
+        assert_eq!(began.elapsed().as_secs(), 1);
+        let failed = connecting.get().await.err().unwrap();
+        assert!(
+            matches!(&failed, Error::Unavailable { why, .. } if why == "the attempt failed"),
+            "{failed}"
+        );
     }
 }
