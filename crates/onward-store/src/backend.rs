@@ -49,6 +49,24 @@ pub(crate) trait Exec: Send {
     fn syntax(&self) -> &'static Syntax;
 }
 
+/// A unit of work for a backend with one writer, which runs the jobs of several callers in one
+/// transaction.
+pub(crate) trait Job: Send {
+    /// Runs the job, and keeps its result. May be called again.
+    fn run(&mut self, exec: Box<dyn Exec>) -> JobOutcome;
+    /// Returns the result to the caller, or the error of the commit.
+    fn finish(self: Box<Self>, committed: Result<(), Error>);
+}
+
+/// Outcome of a job for its transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JobOutcome {
+    /// The job succeeded, or failed without writing anything.
+    Clean,
+    /// The job failed after writing something.
+    Dirty,
+}
+
 /// Isolation of the reads of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Isolation {

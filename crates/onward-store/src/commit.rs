@@ -7,6 +7,7 @@ use onward_core::transition::{Due, QueueChange, StepAfter};
 use onward_core::{Event, PlanHead, StepId, Timestamp};
 
 use crate::row::event::Author;
+use crate::row::plan::VersionTag;
 
 /// Longer than the statement timeout. A due time further ahead than this does not become due during
 /// a commit.
@@ -39,6 +40,14 @@ pub struct Commit<'a> {
     pub due: Due,
     /// The change to the queue of the plan's project.
     pub queue: QueueChange,
+}
+
+/// A version of a plan that a transaction has written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written {
+    pub(crate) tag: VersionTag,
+    /// Length of its audit entries.
+    pub(crate) bytes: usize,
 }
 
 impl Commit<'_> {

@@ -8,6 +8,7 @@
 //! decided that a change is valid.
 
 mod backend;
+mod cached;
 mod change;
 pub mod codec;
 mod commit;
@@ -34,6 +35,7 @@ mod vector_index;
 mod work;
 
 pub use backend::DRIVER_LOG_TARGETS;
+pub use cached::Cached;
 pub use change::{Changed, Subject};
 pub use commit::Commit;
 pub use distribution::Distribution;

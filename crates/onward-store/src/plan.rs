@@ -1,6 +1,5 @@
 //! Plans: facts for decisions, transitions as data, and reads.
 
-mod cached;
 pub(crate) mod context;
 pub(crate) mod facts;
 pub(crate) mod import;

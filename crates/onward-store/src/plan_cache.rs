@@ -1,7 +1,7 @@
 //! Plan cache: optimistic, validated by the version check at commit.
 //!
 //! The cache holds plans that this process changed recently, as of its last commit, so that the
-//! next transition needs no query. `plan/cached` is the layer that answers from it. Without it
+//! next transition needs no query. [`Cached`] is the decorator that answers from it. Without it
 //! (`Options::plan_cache`), every transition reads the database. Only backends on which a query
 //! costs a round trip use it.
 //!
@@ -23,7 +23,7 @@
 //! 6. A commit of this process that changes a plan in any other way evicts its entry.
 //! 7. The due time of the sweep is cached with the plan. Every writer of that row also changes the
 //!    plan's version, except for a sweep, which changes the row only when it is due. So a due time
-//!    within the next minute is not trusted ([`Commit::quiet_until`]).
+//!    within the next minute is not trusted (`Commit::quiet_until`).
 //!
 //! After an error that may mean another connection, server or database, the whole cache is dropped.
 //!
@@ -31,7 +31,10 @@
 //! between; `onward-engine/tests/outages/older_database.rs` for a database that went back in time; the
 //! conformance suite runs with and without the cache.
 //!
+//! [`Cached`]: crate::Cached
 //! [`Statement::checking_version`]: crate::statement::Statement::checking_version
+
+mod session;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,10 +42,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use onward_core::transition::Due;
 use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 
-use crate::change::{Changed, Subject};
-use crate::commit::Commit;
-use crate::row::event::Entry;
+use crate::commit::Written;
 use crate::row::plan::VersionTag;
+
+pub(crate) use session::{CacheSession, Lookup};
 
 /// Limits for replaying an audit trail on the first access to a plan.
 const SHORT: Limit = Limit {
@@ -114,7 +117,7 @@ pub(crate) struct CachedPlan {
 
 impl CachedPlan {
     /// Entry for a plan that was just created.
-    pub(crate) fn created(plan: Plan, tag: VersionTag, bytes: usize) -> Box<Self> {
+    pub(crate) fn created(plan: Plan, Written { tag, bytes }: Written) -> Box<Self> {
         Box::new(Self {
             plan,
             tag,
@@ -267,173 +270,6 @@ impl Generation {
     }
 }
 
-/// Use of the cache by one transaction.
-pub(crate) struct CacheSession {
-    cache: PlanCache,
-    tenant: Arc<str>,
-    /// Whether the cache was consulted. Once per transaction: a miss stays a miss.
-    consulted: bool,
-    /// Whether the plan came from the cache, without a read from the database.
-    hit: bool,
-    /// The whole plan of this transition: from the cache, replayed from its events, or created
-    /// here.
-    plan: Option<Box<CachedPlan>>,
-    /// On a miss: the number of earlier transitions of the plan that did not load its audit trail.
-    misses: Option<u32>,
-    /// The entry to cache at commit if the whole plan is not known.
-    long_trail: Option<(PlanId, Vec<StepId>, u32)>,
-}
-
-/// How a transaction gets the whole plan.
-pub(crate) enum Lookup {
-    /// No action: the plan is loaded, or it is not to be loaded.
-    Done,
-    /// Replay its audit trail, if that is within the limit, because further transitions are likely.
-    Replay(PlanKey, Limit),
-}
-
-impl CacheSession {
-    pub(crate) fn new(cache: PlanCache, tenant: Arc<str>) -> Self {
-        Self {
-            cache,
-            tenant,
-            consulted: false,
-            hit: false,
-            plan: None,
-            misses: None,
-            long_trail: None,
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn after_hit() -> Self {
-        Self {
-            hit: true,
-            ..Self::new(PlanCache::default(), "a".into())
-        }
-    }
-
-    /// Whether the plan came from the cache, without a read from the database.
-    pub(crate) fn was_hit(&self) -> bool {
-        self.hit
-    }
-
-    /// Looks up a plan.
-    pub(crate) fn look_up(&mut self, key: PlanKey) -> Lookup {
-        if std::mem::replace(&mut self.consulted, true) {
-            return Lookup::Done;
-        }
-        match self.cache.take(&self.tenant, key) {
-            Some((_, CacheEntry::Plan(cached))) => {
-                self.hit = true;
-                self.plan = Some(cached);
-                Lookup::Done
-            }
-            Some((plan, CacheEntry::LongTrail(misses))) => {
-                self.misses = Some(misses.saturating_add(1));
-                if misses == MISSES_BEFORE_REPLAY {
-                    Lookup::Replay(PlanKey::Plan(plan), LONG)
-                } else {
-                    Lookup::Done
-                }
-            }
-            None => {
-                self.misses = Some(0);
-                Lookup::Replay(key, SHORT)
-            }
-        }
-    }
-
-    /// Keeps a plan that was replayed from its audit trail of this many bytes. A trail that cannot
-    /// be replayed is ignored: the caller reads the rows, and the error names the corrupt one.
-    pub(crate) fn replay(
-        &mut self,
-        trail: &[Entry],
-        due: Option<Timestamp>,
-        tag: VersionTag,
-        bytes: usize,
-    ) {
-        let events = trail.iter().map(|entry| (&entry.event, entry.at));
-        let has_skills = trail.iter().any(|entry| starts_a_skill(&entry.event));
-        self.plan = Plan::replay(events).ok().map(|plan| {
-            Box::new(CachedPlan {
-                plan,
-                tag,
-                bytes,
-                due: due.map_or(DueTime::Never, DueTime::At),
-                has_skills,
-            })
-        });
-    }
-
-    /// The whole plan and the tag of its version, if it is loaded and matches the key.
-    pub(crate) fn version(&self, key: PlanKey) -> Option<(&Plan, VersionTag)> {
-        let CachedPlan { plan, tag, .. } = self.plan.as_deref()?;
-        let is_meant = match key {
-            PlanKey::Plan(id) => plan.head().id == id,
-            PlanKey::Step(id) => plan.step(id).is_some(),
-        };
-        is_meant.then_some((plan, *tag))
-    }
-
-    /// The whole plan, if it is loaded.
-    pub(crate) fn plan(&self, id: PlanId) -> Option<&Plan> {
-        self.version(PlanKey::Plan(id)).map(|(plan, _)| plan)
-    }
-
-    /// The whole plan, if it is loaded and has no skill executions, whose output notes are not part
-    /// of the audit trail.
-    pub(crate) fn plan_without_skills(&self, id: PlanId) -> Option<&Plan> {
-        let cached = self.plan.as_ref().filter(|cached| !cached.has_skills)?;
-        (cached.plan.head().id == id).then_some(&cached.plan)
-    }
-
-    /// Keeps a plan that this transaction creates.
-    pub(crate) fn create(&mut self, plan: Plan, tag: VersionTag, bytes: usize) {
-        self.plan = Some(CachedPlan::created(plan, tag, bytes));
-        self.consulted = true;
-    }
-
-    /// Applies a commit to the plan; `tag` is the tag of its new version, `bytes` the length of its
-    /// audit entries. Returns whether the due time must be written.
-    pub(crate) fn apply(&mut self, commit: &Commit<'_>, tag: VersionTag, bytes: usize) -> bool {
-        let mut write_due = true;
-        self.plan = self.plan.take().and_then(|mut cached| {
-            write_due = cached.due.update(commit.due, commit.quiet_until());
-            let applied = cached.plan.apply_all(commit.events, commit.at);
-            cached.tag = tag;
-            cached.bytes += bytes;
-            cached.has_skills |= commit.events.iter().any(starts_a_skill);
-            // If the result is not the committed head, the plan is not cached.
-            (applied.is_ok() && cached.plan.head() == commit.head).then_some(cached)
-        });
-        self.long_trail = self.misses.map(|misses| {
-            // The steps by which the next transition can look it up.
-            let steps = commit.steps.iter().map(|after| after.step.id()).collect();
-            (commit.head.id, steps, misses)
-        });
-        write_due
-    }
-
-    /// Updates the cache after the commit: evicts the plans that were changed, and caches the plan
-    /// of this transition.
-    pub(crate) fn committed(self, changed: &[Changed]) {
-        for changed in changed {
-            if let Subject::Plan(plan) = &changed.what {
-                self.cache.evict(&changed.tenant, *plan);
-            }
-        }
-        match (self.plan, self.long_trail) {
-            (Some(cached), _) => self.cache.put(&self.tenant, cached),
-            (None, Some((plan, steps, misses))) => {
-                let entry = CacheEntry::LongTrail(misses);
-                self.cache.insert(&self.tenant, plan, &steps, entry);
-            }
-            (None, None) => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use onward_core::StepType;
@@ -494,7 +330,8 @@ mod tests {
             },
         };
         plan.apply(&started, at).unwrap();
-        CachedPlan::created(plan, VersionTag(0), bytes)
+        let tag = VersionTag(0);
+        CachedPlan::created(plan, Written { tag, bytes })
     }
 
     fn is_cached(cache: &PlanCache, tenant: &str, by: PlanKey) -> bool {

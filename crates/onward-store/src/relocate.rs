@@ -10,7 +10,6 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::backend::relocation::{Batch, Endpoint};
-use crate::backend::{postgres, sqlite};
 use crate::copied_table::{Page, Table, Values, as_bytes};
 use crate::error::{Error, Hint};
 use crate::store::Address;
@@ -52,15 +51,9 @@ impl Relocation {
                 "set another database with `--to`",
             ));
         }
-        let mut source = match source {
-            Address::File(path) => sqlite::open_source(path)?,
-            Address::Server(url) => postgres::open_source(url).await?,
-        };
+        let mut source = source.open_source().await?;
         let shown = target.to_string();
-        let mut target = match target {
-            Address::File(path) => sqlite::open_target(path)?,
-            Address::Server(url) => postgres::open_target(url).await?,
-        };
+        let mut target = target.open_target().await?;
         let mut tables = source.tables().await?;
         check_schema(&tables, &target.tables().await?)?;
         // On SQLite, inserting a chunk inserts its sign, which is then updated.

@@ -4,6 +4,7 @@
 //! change is on disk. If another caller changed the plan between load and commit, the store runs
 //! the closure again from the start, so the closure must depend only on the data it reads.
 
+mod endpoints;
 mod versions;
 
 use std::ffi::OsStr;
@@ -29,7 +30,7 @@ use crate::sync::Sync;
 use crate::tx::Tx;
 use crate::value::params;
 use crate::vector_index::{Indexed, Many, VectorExtension};
-use crate::work::{Running, gone, poll_once, send};
+use crate::work::{Running, gone, job, poll_once, wait};
 
 /// Number of changes that are buffered for a subscriber. A slower subscriber loses the oldest ones.
 const CHANGE_BUFFER: usize = 1024;
@@ -303,7 +304,8 @@ impl Store {
         match &self.backend {
             Backend::Sqlite { writer, .. } => {
                 let length = if advances { Work::Short } else { Work::Any };
-                send(writer, tenant, work, length, &self.watchers, &self.faults).await
+                let (job, answer) = job(tenant, work, &self.watchers, &self.faults);
+                wait(answer, writer.send(job, length)).await
             }
             Backend::Postgres { contention, .. } => {
                 let mut race = 0;

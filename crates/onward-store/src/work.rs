@@ -1,14 +1,13 @@
 //! Closures that run in a transaction: functions from a [`Tx`] to a future, called again after a
-//! lost race. On SQLite they are sent to the writer as jobs.
+//! lost race. A backend with one writer runs them as jobs.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::{broadcast, oneshot};
 
-use crate::backend::sqlite::{self, Connection, Job, JobOutcome, Writer, locked};
+use crate::backend::{Exec, Job, JobOutcome};
 use crate::change::Changed;
 use crate::error::Error;
 use crate::fault::Faults;
@@ -18,8 +17,8 @@ use crate::tx::Tx;
 /// else.
 pub type Running<'t, A, E> = Pin<Box<dyn Future<Output = Result<A, E>> + Send + 't>>;
 
-/// Polls a future once. On SQLite nothing in a transaction is asynchronous, so one poll completes
-/// it.
+/// Polls a future once. On a backend with one writer nothing in a transaction is asynchronous, so
+/// one poll completes it.
 pub(crate) fn poll_once<A, E: From<Error>>(mut work: Running<'_, A, E>) -> Result<A, E> {
     match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
@@ -29,7 +28,7 @@ pub(crate) fn poll_once<A, E: From<Error>>(mut work: Running<'_, A, E>) -> Resul
     }
 }
 
-/// A job for the writer, and the channel that returns its result to the caller.
+/// A job, and the channel that returns its result to the caller.
 struct Sent<A, E, F> {
     tenant: Arc<str>,
     work: F,
@@ -38,39 +37,21 @@ struct Sent<A, E, F> {
     waits: oneshot::Sender<Result<A, E>>,
     watchers: broadcast::Sender<Changed>,
     faults: Faults,
-    start: Start,
-    begun: bool,
 }
 
-/// Start flag of a job. It is taken once: by the writer, which then runs the job, or by the caller
-/// on timeout, and then the job never runs.
-#[derive(Clone, Default)]
-struct Start(Arc<AtomicBool>);
-
-impl Start {
-    fn take(&self) -> bool {
-        !self.0.swap(true, Ordering::SeqCst)
-    }
-}
-
-/// Runs `work` on the writer and waits for the result. If the write queue is stuck (another process
-/// writes for too long, or is suspended) and the job has not started, the call fails and the job
-/// never runs.
-pub(crate) async fn send<A, E, F>(
-    writer: &Writer,
+/// A job that runs `work`, and the channel for its result.
+pub(crate) fn job<A, E, F>(
     tenant: &Arc<str>,
     work: F,
-    length: sqlite::Work,
     watchers: &broadcast::Sender<Changed>,
     faults: &Faults,
-) -> Result<A, E>
+) -> (Box<dyn Job>, oneshot::Receiver<Result<A, E>>)
 where
     A: Send + 'static,
     E: From<Error> + Send + 'static,
     F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send + 'static,
 {
-    let (waits, mut answer) = oneshot::channel();
-    let start = Start::default();
+    let (waits, answer) = oneshot::channel();
     let job = Sent {
         tenant: Arc::clone(tenant),
         work,
@@ -79,20 +60,20 @@ where
         waits,
         watchers: watchers.clone(),
         faults: faults.clone(),
-        start: start.clone(),
-        begun: false,
     };
-    writer.send(Box::new(job), length);
-    // No timer per call: setting one wakes a thread.
-    let answered = tokio::select! {
+    (Box::new(job), answer)
+}
+
+/// Waits for the result of a job, or for the error with which it is withdrawn.
+pub(crate) async fn wait<A, E: From<Error>>(
+    answer: oneshot::Receiver<Result<A, E>>,
+    withdrawn: impl Future<Output = Error>,
+) -> Result<A, E> {
+    tokio::select! {
         biased;
-        answered = &mut answer => answered,
-        () = writer.stuck() => match start.take() {
-            true => return Err(locked().into()),
-            false => answer.await,
-        },
-    };
-    answered.unwrap_or_else(|_| Err(gone().into()))
+        answered = answer => answered.unwrap_or_else(|_| Err(gone().into())),
+        why = withdrawn => Err(why.into()),
+    }
 }
 
 pub(crate) fn gone() -> Error {
@@ -105,12 +86,7 @@ where
     E: From<Error> + Send,
     F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send,
 {
-    fn run(&mut self, connection: &Connection) -> JobOutcome {
-        self.begun = self.begun || self.start.take();
-        if !self.begun {
-            return JobOutcome::Clean;
-        }
-        let exec = Box::new(connection.clone());
+    fn run(&mut self, exec: Box<dyn Exec>) -> JobOutcome {
         let mut tx = Tx::new(exec, Arc::clone(&self.tenant), self.faults.clone());
         let answer = poll_once((self.work)(&mut tx));
         // Sends the writes that are still queued.

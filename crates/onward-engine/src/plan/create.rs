@@ -13,7 +13,7 @@ use onward_core::role::Permission;
 use onward_core::step::{Gates, ReviewBy};
 use onward_core::transition::Due;
 use onward_core::{Event, Json, Plan, PlanId, StepId, decide};
-use onward_store::{AuditTrail, Entry, RequestOrigin, Sessions, Transitions, Tx};
+use onward_store::{AuditTrail, Cached, Entry, RequestOrigin, Sessions, Transitions, Tx};
 use sha2::{Digest, Sha256};
 
 use crate::caller::Caller;
@@ -235,7 +235,7 @@ async fn store(
 ) -> Result<(), Error> {
     let creation = created(&entry.event)?;
     let origin = complete_origin(tx, origin, session).await?;
-    Transitions(tx).create(creation, entry, origin);
+    Cached(Transitions(tx)).create(creation, entry, origin);
     if let Some(at) = entry.at.checked_add(ctx.no_agent_after) {
         // The sweep reports a plan that no agent starts.
         Transitions(tx).due(creation.plan, Due::By(at.next()));

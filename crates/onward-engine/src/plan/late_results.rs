@@ -15,7 +15,7 @@ use onward_core::id::{ArtifactId, ClaimToken};
 use onward_core::role::Permission;
 use onward_core::step::Evidence;
 use onward_core::{Code, Command, Json, PlanId, StepId};
-use onward_store::{Artifact, Artifacts, Facts, Tx};
+use onward_store::{Artifact, Artifacts, Cached, Facts, Tx};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Builder;
@@ -49,7 +49,7 @@ impl Engine {
             Box::pin(async move {
                 let (mut plan, step) = (None, requested.parse().ok());
                 if let Some(step) = step {
-                    plan = Facts(tx)
+                    plan = Cached(Facts(tx))
                         .step(step, With::Head)
                         .await?
                         .map(|facts| facts.head.id);
@@ -141,7 +141,7 @@ async fn store_artifact(
         Artifacts(tx).keep(&artifact);
     }
     if let Some((plan, step)) = plan {
-        let facts = Facts(tx).step(step, With::Head).await?;
+        let facts = Cached(Facts(tx)).step(step, With::Head).await?;
         let attempt =
             facts.and_then(|facts| correctable_attempt(&facts.step, token.as_ref(), refused));
         let kept = Command::from(KeepLateResult {

@@ -13,7 +13,7 @@ use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::step::{Gates, Review, StepState};
 use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepType, Timestamp};
-use onward_store::{Facts, Outputs, Plans, StepLine, Steps, Tx, Which};
+use onward_store::{Cached, Facts, Outputs, Plans, StepLine, Steps, Tx, Which};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -332,7 +332,7 @@ pub(crate) async fn started(
     head: &PlanHead,
     step: &Step,
 ) -> Result<Option<NextStep>, Error> {
-    let surroundings = Facts(tx).surroundings(head.id, step).await?;
+    let surroundings = Cached(Facts(tx)).surroundings(head.id, step).await?;
     // Another step that the session holds is in progress, too.
     let held = match step.claim().and_then(|claim| claim.session.clone()) {
         Some(session) if head.counts.in_progress > 1 => {
@@ -354,7 +354,7 @@ async fn held(
     let Some(session) = session else {
         return Ok(Vec::new());
     };
-    let mut held = Facts(tx).held(plan, session, MAX_HELD).await?;
+    let mut held = Cached(Facts(tx)).held(plan, session, MAX_HELD).await?;
     held.retain(|held| Some(held.step) != except);
     Ok(held)
 }
@@ -562,7 +562,7 @@ pub(crate) async fn unavailable_reason(
 }
 
 async fn formatting_notes(tx: &mut Tx, plan: PlanId) -> Result<FormattingNotes, Error> {
-    let notes = Outputs(tx)
+    let notes = Cached(Outputs(tx))
         .output_notes(plan, skill::MAX_FORMATTING_SKILLS)
         .await?;
     let (media_type, instructions) = skill::output_formatting(&notes.skills);

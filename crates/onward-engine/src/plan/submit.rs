@@ -18,7 +18,7 @@ use onward_core::{
     Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, Step, StepId, StepStatus,
     Timestamp,
 };
-use onward_store::{AuditTrail, Entry, Facts, Tx};
+use onward_store::{AuditTrail, Cached, Entry, Facts, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -273,7 +273,7 @@ async fn reject_invalid(
     step: StepId,
     refusal: Refusal,
 ) -> Result<CommandOutcome, Error> {
-    let facts = Facts(tx).step(step, With::Head).await?;
+    let facts = Cached(Facts(tx)).step(step, With::Head).await?;
     Ok(
         facts.map_or(CommandOutcome::NotFound, |facts| CommandOutcome::Rejected {
             refusal,

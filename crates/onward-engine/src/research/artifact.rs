@@ -13,7 +13,7 @@ use onward_core::refusal::{Issue, Refusal};
 use onward_core::role::Permission;
 use onward_core::transition::Due;
 use onward_core::{Command, PlanId, StepId};
-use onward_store::{Artifact, Artifacts, Facts, Output, Outputs, Tx};
+use onward_store::{Artifact, Artifacts, Cached, Facts, Output, Outputs, Tx};
 use serde_json::{Map, Value};
 
 use crate::caller::Caller;
@@ -201,7 +201,7 @@ async fn resolve_plan(
         step: step.to_string(),
         kept: None,
     };
-    let facts = Facts(tx)
+    let facts = Cached(Facts(tx))
         .step(step, With::Head)
         .await?
         .ok_or_else(step_not_found)?;

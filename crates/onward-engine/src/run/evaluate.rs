@@ -6,7 +6,7 @@ use onward_core::decide::{self, Outcome, With};
 use onward_core::event::Created;
 use onward_core::id::SessionId;
 use onward_core::{Command, Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
-use onward_store::{Facts, Tx};
+use onward_store::{Cached, Facts, Tx};
 
 use super::command::{CommandContext, Target};
 use crate::error::Error;
@@ -82,7 +82,7 @@ pub(super) async fn evaluate(
                 let head = Facts(tx).plan(plan).await?;
                 return Ok(head.map(|head| evaluate_head(events, head)));
             }
-            let facts = Facts(tx).step(command.step, With::Head).await?;
+            let facts = Cached(Facts(tx)).step(command.step, With::Head).await?;
             Ok(facts.map(|facts| Evaluation::new(facts.head, vec![facts.step], events)))
         }
         (Target::Step(step), command) => evaluate_step(tx, step, command, None, ctx.now).await,
@@ -121,7 +121,7 @@ pub(super) async fn evaluate_step(
         (Command::DecideReview(_), None) => With::Decision,
         (_, None) => With::Head,
     };
-    let Some(facts) = Facts(tx).step(id, with).await? else {
+    let Some(facts) = Cached(Facts(tx)).step(id, with).await? else {
         return Ok(None);
     };
     let outcome = match command {
@@ -207,7 +207,10 @@ async fn start_next(
     let stalled_at = command.include_stalled.then_some(now);
     let session = command.session.as_ref();
     let labels = command.labels.as_deref();
-    let Some(mut facts) = Facts(tx).next_of(plan, session, stalled_at, labels).await? else {
+    let Some(mut facts) = Cached(Facts(tx))
+        .next_of(plan, session, stalled_at, labels)
+        .await?
+    else {
         return Ok(None);
     };
     let exhausted = facts.exhausted();

@@ -2,7 +2,7 @@
 
 use onward_core::finding::Finding;
 use onward_core::transition::Transition;
-use onward_store::{Artifacts, Author, Commit, Notifications, Transitions, Tx};
+use onward_store::{Artifacts, Author, Cached, Commit, Notifications, Transitions, Tx};
 
 use super::command::{Applied, CommandContext, CommandOutcome, inconsistent_decision};
 use super::evaluate::Evaluation;
@@ -44,7 +44,7 @@ pub(super) fn commit(
             session: session.clone(),
             ..ctx.author.clone()
         };
-        Transitions(tx).commit(&Commit {
+        Cached(Transitions(tx)).commit(&Commit {
             before,
             commit_seq,
             head: &head,

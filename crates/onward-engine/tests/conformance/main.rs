@@ -119,6 +119,9 @@ macro_rules! on_postgres {
     ($($name:ident),* $(,)?) => {
         $crate::tests!(postgres, Postgres, Shared, $($name),*);
     };
+    (exclusive: $($name:ident),* $(,)?) => {
+        $crate::tests!(postgres, Postgres, Exclusive, $($name),*);
+    };
 }
 
 macro_rules! tests {

@@ -254,7 +254,10 @@ async fn a_cached_claim_is_not_trusted(harness: &Harness) {
     other.close().await;
 }
 
+// On their own engine: after a lost race in an earlier test, an engine locks plans for a while, and
+// does not use the cache.
 on_postgres!(
+    exclusive:
     does_not_read_a_plan_created_by_this_process,
     returns_formatting_notes_from_the_cache,
     reads_the_output_format_reported_by_a_skill,

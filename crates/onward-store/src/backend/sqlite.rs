@@ -20,6 +20,7 @@ mod migrate;
 mod nearest;
 mod paths;
 mod presence;
+mod queued_job;
 mod reader_pool;
 mod readers;
 mod relocation;
@@ -29,10 +30,7 @@ mod write_queue;
 mod writer;
 
 pub(crate) use backup::back_up;
-pub(crate) use connection::Connection;
-pub(crate) use error::locked;
 pub(crate) use file::File;
-pub(crate) use group_commit::{Job, JobOutcome};
 pub(crate) use leader::lead;
 #[cfg(test)]
 pub(crate) use migrate::STEPS;

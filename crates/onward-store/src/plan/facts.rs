@@ -2,7 +2,7 @@
 //!
 //! A write locks the plan from load to commit, so that no other caller can change it. A transition
 //! ([`crate::Store::transition`]) locks nothing: the version check at commit detects concurrent
-//! changes. `cached` serves the most frequent reads from the cached plan.
+//! changes. `Cached` serves the most frequent reads from the cached plan.
 //!
 //! The lock is a separate statement, sent before the query: a statement that waited for the lock
 //! would still see the steps from before the wait.
@@ -61,8 +61,9 @@ impl Facts<'_> {
         Ok(head)
     }
 
-    /// [`Self::step`], from rows.
-    pub(super) async fn stored_step(
+    /// A step and the head of its plan, with the requested data. The plan is locked until the commit if
+    /// the transaction locks its plan.
+    pub(crate) async fn step(
         &mut self,
         id: StepId,
         with: With,
@@ -140,8 +141,10 @@ impl Facts<'_> {
         Ok(())
     }
 
-    /// [`Self::next_of`], from rows.
-    pub(super) async fn stored_next_of(
+    /// The steps of a plan that can be assigned to a session that offers these labels, including the
+    /// steps past their stall threshold at `stalled_at`, if given. The plan is locked until the commit
+    /// if the transaction locks its plan.
+    pub(crate) async fn next_of(
         &mut self,
         id: PlanId,
         session: Option<&SessionId>,

@@ -15,8 +15,8 @@ use crate::statement::Statement;
 use crate::value::{first, params};
 
 impl Facts<'_> {
-    /// [`Self::surroundings`], from rows.
-    pub(super) async fn stored_surroundings(
+    /// The surroundings of a step that this transaction assigned.
+    pub(crate) async fn surroundings(
         &mut self,
         plan: PlanId,
         step: &Step,
@@ -81,8 +81,8 @@ impl Facts<'_> {
         Ok(outlines)
     }
 
-    /// [`Self::held`], from rows.
-    pub(super) async fn stored_held(
+    /// The steps in progress that a session holds, lowest order first.
+    pub(crate) async fn held(
         &mut self,
         plan: PlanId,
         session: &SessionId,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use onward_core::event::Created;
 use onward_core::transition::{Due, QueueChange};
-use onward_core::{Plan, PlanHead, PlanId, Timestamp};
+use onward_core::{PlanHead, PlanId, Timestamp};
 
 use super::transition;
-use crate::commit::Commit;
+use crate::commit::{Commit, Written};
 use crate::error::Error;
 use crate::query::Query;
 use crate::row::event::Entry;
@@ -22,7 +22,7 @@ pub struct Transitions<'t>(pub &'t mut Tx);
 
 impl Transitions<'_> {
     /// Writes a change to an existing plan.
-    pub fn commit(&mut self, commit: &Commit<'_>) {
+    pub(crate) fn commit(&mut self, commit: &Commit<'_>) -> Written {
         let tx = &mut *self.0;
         let plan = commit.head.id;
         let known = tx.versions.get(plan);
@@ -46,10 +46,7 @@ impl Transitions<'_> {
             bytes += size(&statement);
             tx.queue(statement);
         }
-        let cache = tx.cache.as_mut();
-        if cache.is_none_or(|cache| cache.apply(commit, tag, bytes))
-            && let Some(due) = transition::due_time(plan, commit.due, commit.quiet_until())
-        {
+        if let Some(due) = transition::due_time(plan, commit.due, commit.quiet_until()) {
             tx.queue(due);
         }
         // Statements that most transitions do not need come after those that all of them need:
@@ -58,10 +55,16 @@ impl Transitions<'_> {
             tx.queue(statement);
         }
         tx.record_plan_change(plan, commit.head.seq);
+        Written { tag, bytes }
     }
 
     /// Writes a new plan.
-    pub fn create(&mut self, created: &Created, entry: &Entry, origin: RequestOrigin) {
+    pub(crate) fn create(
+        &mut self,
+        created: &Created,
+        entry: &Entry,
+        origin: RequestOrigin,
+    ) -> Written {
         let tx = &mut *self.0;
         let at = entry.at;
         let head = PlanHead::new(created);
@@ -88,11 +91,10 @@ impl Transitions<'_> {
             tx.queue(statement);
         }
         let audit = transition::audit_entry(plan, entry);
-        if let Some(cache) = &mut tx.cache {
-            cache.create(Plan::from_created(created, at), tag, size(&audit));
-        }
+        let bytes = size(&audit);
         tx.queue(audit);
         tx.record_plan_change(plan, entry.seq);
+        Written { tag, bytes }
     }
 
     /// Sets when the sweep must check a plan.

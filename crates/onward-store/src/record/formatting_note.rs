@@ -26,8 +26,8 @@ pub struct OutputNotes {
 pub type StepNotes = (StepId, u32, String);
 
 impl OutputNotes {
-    /// The notes of a cached plan without skill executions.
-    fn from_cached_plan(plan: &Plan) -> Self {
+    /// The notes of a plan without skill executions.
+    pub(crate) fn from_plan(plan: &Plan) -> Self {
         Self {
             plan: plan.brief().output_formatting_notes.clone(),
             steps: plan.steps().iter().filter_map(notes_of_step).collect(),
@@ -49,11 +49,11 @@ fn notes_of_step(step: &Step) -> Option<StepNotes> {
 
 impl Outputs<'_> {
     /// Formatting notes for the output of a plan, with at most `skills` skill executions.
-    pub async fn output_notes(&mut self, id: PlanId, skills: u32) -> Result<OutputNotes, Error> {
-        let cache = self.0.cache.as_ref();
-        if let Some(plan) = cache.and_then(|cache| cache.plan_without_skills(id)) {
-            return Ok(OutputNotes::from_cached_plan(plan));
-        }
+    pub(crate) async fn output_notes(
+        &mut self,
+        id: PlanId,
+        skills: u32,
+    ) -> Result<OutputNotes, Error> {
         let queries = vec![
             Statement::new(Query::PlanSheet, params![id.as_uuid()]),
             Statement::new(Query::StepNotes, params![id.as_uuid()]),

@@ -220,8 +220,8 @@ fn checkpoint_limit(kind: &EventKind) -> u64 {
     }
 }
 
-/// Starts a detached process that opens and closes the database, which checkpoints its log. If it
-/// does not start, or another process holds the file, the next hook tries again.
+/// Starts a detached `onward migrate`, which also checkpoints. If it does not start, or another
+/// process uses the log, the next hook tries again.
 fn checkpoint_in_background(database: &Address) {
     let Ok(onward) = std::env::current_exe() else {
         return;

@@ -2,7 +2,7 @@
 //! distributes the tables over the nodes of a Citus cluster.
 //!
 //! Every other command that opens the database migrates it, too; this one lets the operator check
-//! first or choose the time.
+//! first or choose the time. It also checkpoints the log; hooks start it for that.
 
 use clap::Args;
 use onward_engine::{Error, distribute, schema, store};
@@ -46,7 +46,7 @@ pub(super) async fn run(args: &Migrate, cx: &Context) -> Result {
     }
     let mut found = before;
     if !args.check {
-        open(cx).await?;
+        open(cx).await?.checkpoint()?;
         found = schema(address).await.map_err(Error::Store)?.0;
     }
     let distributed = if args.distribute {

@@ -6,7 +6,7 @@ use onward_core::decide::With;
 use onward_core::plan::Origin;
 use onward_core::role::Permission;
 use onward_core::{PlanId, StepId, StepStatus};
-use onward_store::{Facts, Plans, Sessions, Steps, Tx};
+use onward_store::{Cached, Facts, Plans, Sessions, Steps, Tx};
 
 use super::turns::load_whole_session;
 use crate::agent::observed::HookSource;
@@ -74,7 +74,7 @@ async fn remind(
     }
     let mut claims = Vec::new();
     for (id, token) in steps {
-        let Some(facts) = Facts(tx).step(id, With::Head).await? else {
+        let Some(facts) = Cached(Facts(tx)).step(id, With::Head).await? else {
             continue;
         };
         let (plan, step) = (facts.head.id, facts.step);

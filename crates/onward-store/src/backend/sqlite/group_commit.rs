@@ -23,8 +23,10 @@ use super::connection::Connection;
 use super::file::File;
 use super::file_watch::{FileWatch, Loss};
 use super::paths::companion;
+use super::queued_job::QueuedJob;
 use super::write_queue::{QueueGuard, WriteQueue};
 use super::{busy, error};
+use crate::backend::JobOutcome;
 use crate::error::Error;
 use crate::fault::{Faults, Point};
 use crate::sync::Sync;
@@ -32,25 +34,8 @@ use crate::sync::Sync;
 /// Maximum number of jobs per transaction.
 const GROUP: usize = 64;
 
-/// A unit of work for the writer.
-pub(crate) trait Job: Send {
-    /// Runs the job, and keeps its result. May be called again.
-    fn run(&mut self, connection: &Connection) -> JobOutcome;
-    /// Returns the result to the caller, or the error of the commit.
-    fn finish(self: Box<Self>, committed: Result<(), Error>);
-}
-
-/// Outcome of a job for its transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum JobOutcome {
-    /// The job succeeded, or failed without writing anything.
-    Clean,
-    /// The job failed after writing something.
-    Dirty,
-}
-
 /// Source of further queued jobs.
-pub(super) type More<'m> = &'m mut dyn FnMut() -> Option<Box<dyn Job>>;
+pub(super) type More<'m> = &'m mut dyn FnMut() -> Option<QueuedJob>;
 
 /// Group commit: runs queued jobs in shared transactions.
 pub(super) struct GroupCommit {
@@ -90,7 +75,7 @@ impl GroupCommit {
     }
 
     /// Runs the first job and all queued ones in one transaction; returns their number.
-    pub(super) fn transaction(&mut self, first: Box<dyn Job>, more: More<'_>) -> usize {
+    pub(super) fn transaction(&mut self, first: QueuedJob, more: More<'_>) -> usize {
         let queue = Arc::clone(&self.queue);
         let guard = queue.acquire();
         if let Err(why) = self.begin() {
@@ -103,7 +88,7 @@ impl GroupCommit {
     }
 
     /// Runs this job alone in a transaction. Returns the job if it would have to wait.
-    pub(super) fn try_alone(&mut self, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
+    pub(super) fn try_alone(&mut self, job: QueuedJob) -> Option<QueuedJob> {
         let queue = Arc::clone(&self.queue);
         let Some(guard) = queue.try_acquire() else {
             return Some(job);
@@ -129,7 +114,7 @@ impl GroupCommit {
     }
 
     /// Runs the jobs of a transaction that has begun, and commits it.
-    fn group(&mut self, guard: QueueGuard<'_>, first: Box<dyn Job>, more: More<'_>) -> usize {
+    fn group(&mut self, guard: QueueGuard<'_>, first: QueuedJob, more: More<'_>) -> usize {
         let mut done = Vec::new();
         let mut next = Some(first);
         while let Some(mut job) = next.take() {
@@ -182,7 +167,7 @@ impl GroupCommit {
     }
 
     /// Rolls back a group, and runs each of its jobs in a separate transaction.
-    fn one_by_one(&mut self, group: Vec<Box<dyn Job>>) -> usize {
+    fn one_by_one(&mut self, group: Vec<QueuedJob>) -> usize {
         self.roll_back();
         let (count, alone) = (group.len(), group.len() == 1);
         let mut group = group.into_iter();
@@ -343,7 +328,7 @@ impl Log {
 }
 
 /// Finishes all jobs with this result; returns their number.
-fn finish_all(jobs: Vec<Box<dyn Job>>, how: &Result<(), Error>) -> usize {
+fn finish_all(jobs: Vec<QueuedJob>, how: &Result<(), Error>) -> usize {
     let count = jobs.len();
     for job in jobs {
         job.finish(how.clone());

@@ -18,10 +18,12 @@ use tokio::sync::{Notify, oneshot};
 
 use super::file::File;
 use super::file_watch::{FileWatch, Loss, OpenFile, missing};
-use super::group_commit::{GroupCommit, Job, More};
+use super::group_commit::{GroupCommit, More};
 use super::paths::{self, companion, resolve};
+use super::queued_job::{QueuedJob, Start};
 use super::reader_pool::ReaderPool;
 use super::{busy, error, lock_file, migrate, write_queue};
+use crate::backend::Job;
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::statement::Statement;
@@ -33,7 +35,7 @@ const QUEUED_AFTER_GROUP: u32 = 32;
 
 /// Message to the writer thread.
 enum Message {
-    Do(Box<dyn Job>),
+    Do(QueuedJob),
     /// Close the file, and confirm.
     End(oneshot::Sender<()>),
 }
@@ -185,7 +187,25 @@ impl Writer {
     }
 
     /// Runs a job. A job that cannot run gets an error.
-    pub(crate) fn send(&self, job: Box<dyn Job>, work: Work) {
+    ///
+    /// The returned future withdraws the job if it has not started and the write queue is stuck
+    /// (another process writes for too long, or is suspended). Then it returns the error for the
+    /// caller, and the job never runs.
+    pub(crate) fn send(&self, job: Box<dyn Job>, work: Work) -> impl Future<Output = Error> {
+        let start = Start::default();
+        self.start_job(QueuedJob::new(job, start.clone()), work);
+        let shared = &self.shared;
+        async move {
+            // No timer per call: setting one wakes a thread.
+            shared.stuck.notified().await;
+            match start.take() {
+                true => error::locked(),
+                false => std::future::pending().await,
+            }
+        }
+    }
+
+    fn start_job(&self, job: QueuedJob, work: Work) {
         let Some(jobs) = &self.jobs else {
             return self.shared.transaction(job, &mut || None);
         };
@@ -203,11 +223,6 @@ impl Writer {
         if let Err(unsent) = jobs.send(message) {
             unsent.0.refuse();
         }
-    }
-
-    /// Returns when this process has waited in the write queue for too long.
-    pub(crate) async fn stuck(&self) {
-        self.shared.stuck.notified().await;
     }
 
     /// Copies the write-ahead log into the database and empties it, unless another process uses it.
@@ -249,7 +264,7 @@ fn stopped() -> Error {
 
 impl Shared {
     /// Runs the first job and all queued ones in one transaction.
-    fn transaction(&self, first: Box<dyn Job>, more: More<'_>) {
+    fn transaction(&self, first: QueuedJob, more: More<'_>) {
         // A panic while writing leaves a transaction open: nothing more can be written.
         let done = match self.commits.lock() {
             Ok(mut commits) => match self.open_commits(&mut commits) {
@@ -308,7 +323,7 @@ impl Shared {
     }
 
     /// Runs a job on the calling thread if no other job runs or is queued; otherwise returns it.
-    fn try_alone(&self, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
+    fn try_alone(&self, job: QueuedJob) -> Option<QueuedJob> {
         let one_less = |left: u32| left.checked_sub(1);
         let crowded = &self.crowded;
         // If the count is off by one, the job runs on the thread, which is only slower.
@@ -376,7 +391,7 @@ impl Thread {
     }
 
     /// The next queued job, unless the end was requested.
-    fn waiting(&self, end: &mut Option<oneshot::Sender<()>>) -> Option<Box<dyn Job>> {
+    fn waiting(&self, end: &mut Option<oneshot::Sender<()>>) -> Option<QueuedJob> {
         if end.is_some() {
             return None;
         }

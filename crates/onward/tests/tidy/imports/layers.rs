@@ -1,6 +1,6 @@
-//! Layers of the store: a backend runs statements without naming one, and only the modules that
-//! select a backend name it. The other crates cannot name a backend, because it is private, or a
-//! driver (`dependencies.rs`).
+//! Layers of the store: a backend runs statements without naming one, and only `store`, which selects
+//! the backend, names it. Only the decorator of the plan cache answers from the cache. The other crates
+//! cannot name a backend, because it is private, or a driver (`dependencies.rs`).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use crate::tree::{File, files};
 const STORE: &str = "crates/onward-store/src/";
 
 /// Modules about plans and records, which a backend must not use.
-const ABOVE: [&str; 10] = [
+const ABOVE: [&str; 11] = [
+    "cached",
     "codec",
     "commit",
     "plan",
@@ -24,9 +25,12 @@ const ABOVE: [&str; 10] = [
     "work",
 ];
 
-/// Files that may import a specific backend: `store` and `store/versions` select it, `work` runs
-/// closures as jobs of the SQLite writer, and `relocate` opens both databases.
-const SELECT: [&str; 4] = ["relocate.rs", "store.rs", "store/versions.rs", "work.rs"];
+/// The module that may import a specific backend, because it selects it.
+const SELECTS: &str = "store";
+
+/// Modules that use the plan cache: the decorator, the transaction that holds its state, and the store
+/// that creates it.
+const USE_CACHE: [&str; 3] = ["cached", "store", "tx"];
 
 const DRIVERS: [&str; 3] = ["deadpool_postgres", "rusqlite", "tokio_postgres"];
 
@@ -51,7 +55,10 @@ fn violations(files: &[File]) -> Vec<String> {
             let is_wrong = if is_backend(from) {
                 ABOVE.contains(&top(to))
             } else {
-                to.starts_with("backend/") && !SELECT.contains(&from)
+                let is_specific = to.starts_with("backend/") && to != "backend/relocation.rs";
+                let is_cache = top(to) == "plan_cache" && top(from) != top(to);
+                (is_specific && top(from) != SELECTS)
+                    || (is_cache && !USE_CACHE.contains(&top(from)))
             };
             violations.extend(is_wrong.then(|| format!("{from} -> {to}: {names:?}")));
         }
@@ -99,12 +106,14 @@ fn detects_violations_of_the_layers() {
         ),
         ("plan", "use crate::backend::sqlite::File;"),
         ("plan", "fn a() -> rusqlite::Connection {}"),
+        ("plan", "use crate::plan_cache::Cache;"),
     ] {
         let sources = [
-            ("lib", "mod backend; mod plan;"),
+            ("lib", "mod backend; mod plan; mod plan_cache;"),
             ("backend", "pub mod sqlite;"),
             ("backend/sqlite", "pub struct File;"),
             ("plan", "pub struct Plan;"),
+            ("plan_cache", "pub struct Cache;"),
         ];
         let files = sources.map(|(module, source)| {
             let more = if module == name { text } else { "" };

@@ -1,0 +1,187 @@
+//! Use of the cache by one transaction.
+
+use std::sync::Arc;
+
+use onward_core::transition::Due;
+use onward_core::{Plan, PlanId, StepId, Timestamp};
+
+use super::{
+    CacheEntry, CachedPlan, DueTime, LONG, Limit, MISSES_BEFORE_REPLAY, PlanCache, PlanKey, SHORT,
+    starts_a_skill,
+};
+use crate::change::{Changed, Subject};
+use crate::commit::{Commit, Written};
+use crate::row::event::Entry;
+use crate::row::plan::VersionTag;
+
+/// Use of the cache by one transaction.
+pub(crate) struct CacheSession {
+    cache: PlanCache,
+    tenant: Arc<str>,
+    /// Whether the cache was consulted. Once per transaction: a miss stays a miss.
+    consulted: bool,
+    /// Whether the plan came from the cache, without a read from the database.
+    hit: bool,
+    /// The whole plan of this transition: from the cache, replayed from its events, or created
+    /// here.
+    plan: Option<Box<CachedPlan>>,
+    /// On a miss: the number of earlier transitions of the plan that did not load its audit trail.
+    misses: Option<u32>,
+    /// The entry to cache at commit if the whole plan is not known.
+    long_trail: Option<(PlanId, Vec<StepId>, u32)>,
+}
+
+/// How a transaction gets the whole plan.
+pub(crate) enum Lookup {
+    /// No action: the plan is loaded, or it is not to be loaded.
+    Done,
+    /// Replay its audit trail, if that is within the limit, because further transitions are likely.
+    Replay(PlanKey, Limit),
+}
+
+impl CacheSession {
+    pub(crate) fn new(cache: PlanCache, tenant: Arc<str>) -> Self {
+        Self {
+            cache,
+            tenant,
+            consulted: false,
+            hit: false,
+            plan: None,
+            misses: None,
+            long_trail: None,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn after_hit() -> Self {
+        Self {
+            hit: true,
+            ..Self::new(PlanCache::default(), "a".into())
+        }
+    }
+
+    /// Whether the plan came from the cache, without a read from the database.
+    pub(crate) fn was_hit(&self) -> bool {
+        self.hit
+    }
+
+    /// Looks up a plan.
+    pub(crate) fn look_up(&mut self, key: PlanKey) -> Lookup {
+        if std::mem::replace(&mut self.consulted, true) {
+            return Lookup::Done;
+        }
+        match self.cache.take(&self.tenant, key) {
+            Some((_, CacheEntry::Plan(cached))) => {
+                self.hit = true;
+                self.plan = Some(cached);
+                Lookup::Done
+            }
+            Some((plan, CacheEntry::LongTrail(misses))) => {
+                self.misses = Some(misses.saturating_add(1));
+                if misses == MISSES_BEFORE_REPLAY {
+                    Lookup::Replay(PlanKey::Plan(plan), LONG)
+                } else {
+                    Lookup::Done
+                }
+            }
+            None => {
+                self.misses = Some(0);
+                Lookup::Replay(key, SHORT)
+            }
+        }
+    }
+
+    /// Keeps a plan that was replayed from its audit trail of this many bytes. A trail that cannot
+    /// be replayed is ignored: the caller reads the rows, and the error names the corrupt one.
+    pub(crate) fn replay(
+        &mut self,
+        trail: &[Entry],
+        due: Option<Timestamp>,
+        tag: VersionTag,
+        bytes: usize,
+    ) {
+        let events = trail.iter().map(|entry| (&entry.event, entry.at));
+        let has_skills = trail.iter().any(|entry| starts_a_skill(&entry.event));
+        self.plan = Plan::replay(events).ok().map(|plan| {
+            Box::new(CachedPlan {
+                plan,
+                tag,
+                bytes,
+                due: due.map_or(DueTime::Never, DueTime::At),
+                has_skills,
+            })
+        });
+    }
+
+    /// The whole plan and the tag of its version, if it is loaded and matches the key.
+    pub(crate) fn version(&self, key: PlanKey) -> Option<(&Plan, VersionTag)> {
+        let CachedPlan { plan, tag, .. } = self.plan.as_deref()?;
+        let is_meant = match key {
+            PlanKey::Plan(id) => plan.head().id == id,
+            PlanKey::Step(id) => plan.step(id).is_some(),
+        };
+        is_meant.then_some((plan, *tag))
+    }
+
+    /// The whole plan, if it is loaded.
+    pub(crate) fn plan(&self, id: PlanId) -> Option<&Plan> {
+        self.version(PlanKey::Plan(id)).map(|(plan, _)| plan)
+    }
+
+    /// The whole plan, if it is loaded and has no skill executions, whose output notes are not part
+    /// of the audit trail.
+    pub(crate) fn plan_without_skills(&self, id: PlanId) -> Option<&Plan> {
+        let cached = self.plan.as_ref().filter(|cached| !cached.has_skills)?;
+        (cached.plan.head().id == id).then_some(&cached.plan)
+    }
+
+    /// Keeps a plan that this transaction creates.
+    pub(crate) fn create(&mut self, plan: Plan, written: Written) {
+        self.plan = Some(CachedPlan::created(plan, written));
+        self.consulted = true;
+    }
+
+    /// The due time that a commit must write: unchanged if the stored one is early enough.
+    pub(crate) fn due_to_write(&mut self, commit: &Commit<'_>) -> Due {
+        let cached = self.plan.as_mut();
+        match cached.is_none_or(|cached| cached.due.update(commit.due, commit.quiet_until())) {
+            true => commit.due,
+            false => Due::Unchanged,
+        }
+    }
+
+    /// Applies a commit to the plan.
+    pub(crate) fn apply(&mut self, commit: &Commit<'_>, Written { tag, bytes }: Written) {
+        self.plan = self.plan.take().and_then(|mut cached| {
+            let applied = cached.plan.apply_all(commit.events, commit.at);
+            cached.tag = tag;
+            cached.bytes += bytes;
+            cached.has_skills |= commit.events.iter().any(starts_a_skill);
+            // If the result is not the committed head, the plan is not cached.
+            (applied.is_ok() && cached.plan.head() == commit.head).then_some(cached)
+        });
+        self.long_trail = self.misses.map(|misses| {
+            // The steps by which the next transition can look it up.
+            let steps = commit.steps.iter().map(|after| after.step.id()).collect();
+            (commit.head.id, steps, misses)
+        });
+    }
+
+    /// Updates the cache after the commit: evicts the plans that were changed, and caches the plan
+    /// of this transition.
+    pub(crate) fn committed(self, changed: &[Changed]) {
+        for changed in changed {
+            if let Subject::Plan(plan) = &changed.what {
+                self.cache.evict(&changed.tenant, *plan);
+            }
+        }
+        match (self.plan, self.long_trail) {
+            (Some(cached), _) => self.cache.put(&self.tenant, cached),
+            (None, Some((plan, steps, misses))) => {
+                let entry = CacheEntry::LongTrail(misses);
+                self.cache.insert(&self.tenant, plan, &steps, entry);
+            }
+            (None, None) => {}
+        }
+    }
+}
