@@ -15,6 +15,9 @@ use onward_testbed::bench::{Samples, cpu};
 /// Duration of the warm-up, which also estimates how many plans are needed.
 const WARM_UP: Duration = Duration::from_millis(200);
 
+/// Maximum number of rounds in which a workload runs.
+pub(crate) const ROUNDS: usize = 10;
+
 /// Number of concurrent tasks that create plans.
 const CONCURRENCY: usize = 8;
 
@@ -44,7 +47,8 @@ impl Workload {
         let warm = workload.run(engine).await;
         let calls_per_plan = if claim_next { steps } else { 2 * steps };
         let calls = warm.per_second() * duration.as_secs_f64() * 1.5;
-        let enough = calls as usize / calls_per_plan + callers;
+        // Each round leaves one unfinished plan per caller.
+        let enough = calls as usize / calls_per_plan + ROUNDS * callers;
         workload.plans = create_plans(engine, enough, steps).await;
         workload.duration = duration;
         workload
@@ -52,8 +56,13 @@ impl Workload {
 
     /// Runs all callers concurrently.
     pub(crate) async fn run(&self, engine: &Engine) -> Samples {
+        self.run_for(engine, self.duration).await
+    }
+
+    /// Runs all callers concurrently for this time, on plans that no earlier run has used.
+    pub(crate) async fn run_for(&self, engine: &Engine, duration: Duration) -> Samples {
         let (began, cpu_before) = (Instant::now(), cpu(std::process::id()));
-        let deadline = began + self.duration;
+        let deadline = began + duration;
         let tasks: Vec<_> = (0..self.callers)
             .map(|_| {
                 let plans = Arc::clone(&self.plans);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use onward_testbed::bench::{JobSource, PAYLOAD, Samples, cpu, execute, open};
+use onward_testbed::bench::{JobSource, PAYLOAD, Samples, cpu, execute};
 
 const ROWS: i64 = 1000;
 
@@ -51,17 +51,18 @@ impl JobSource for SmallRows {
     }
 }
 
+/// The floor of an SQLite file. Returns the open file for the next round.
+///
 /// A single caller executes its jobs directly; several callers send their jobs to one thread with
 /// group commit.
 pub(crate) fn sqlite<W: JobSource>(
-    path: &Path,
+    file: rusqlite::Connection,
     source: &W,
     callers: usize,
     duration: Duration,
-) -> Samples {
-    let file = open(path);
+) -> (Samples, rusqlite::Connection) {
     match callers {
-        1 => single_caller(&file, source, duration),
+        1 => (single_caller(&file, source, duration), file),
         callers => group_commit(file, source, callers, duration),
     }
 }
@@ -71,7 +72,7 @@ fn group_commit<W: JobSource>(
     source: &W,
     callers: usize,
     duration: Duration,
-) -> Samples {
+) -> (Samples, rusqlite::Connection) {
     let (sender, jobs) = mpsc::channel::<(W::Job, tokio::sync::oneshot::Sender<()>)>();
     let writer = std::thread::spawn(move || {
         while let Ok(first) = jobs.recv() {
@@ -90,6 +91,7 @@ fn group_commit<W: JobSource>(
                 reply.send(()).ok();
             }
         }
+        file
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -129,8 +131,7 @@ fn group_commit<W: JobSource>(
         samples
     });
     drop(sender);
-    writer.join().expect("writer thread finished");
-    samples
+    (samples, writer.join().expect("writer thread finished"))
 }
 
 fn single_caller<W: JobSource>(

@@ -1,11 +1,12 @@
 //! Throughput of durable steps, compared with the database floor in the same run.
 //!
 //! One step is `get_next_step` plus `submit_step_result`, each acknowledged after its commit is on
-//! disk, on plans of 10 trivial steps. The floor is a loop that writes one UPDATE and two INSERTs
-//! of small rows per transaction with the same durability, or on SQLite the engine's own rows, which
-//! the ratio uses; with several callers it uses one writer with group commit on SQLite and one
-//! connection per caller on PostgreSQL. Machines differ and are shared, so compare the ratios. Run it
-//! with `bench/steps`; results are in `bench/README.md`.
+//! disk, on plans of 10 trivial steps. With `claimNext`, one call completes a step and starts the
+//! next one. The floor is a loop that writes one UPDATE and two INSERTs of small rows per
+//! transaction with the same durability. On SQLite, a second floor writes the engine's own rows, in
+//! turn with the engine; the ratio uses that one. With several callers the floor uses one writer with
+//! group commit on SQLite and one connection per caller on PostgreSQL. Machines differ and are shared,
+//! so compare the ratios. Run it with `bench/steps`; results are in `bench/README.md`.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,14 +24,14 @@ mod processes;
 mod report;
 mod syncs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use drive::Workload;
+use drive::{ROUNDS, Workload};
 use onward_engine::engine::Settings;
 use onward_engine::{Address, Engine};
 use onward_testbed::TestDir;
-use onward_testbed::bench::{SameRows, sync_time};
+use onward_testbed::bench::{SameRows, Samples, open, sync_time};
 use report::{Row, print_heading, print_row};
 
 /// Command-line arguments.
@@ -121,46 +122,62 @@ fn main() {
     }
 }
 
-fn sqlite(
-    runtime: &tokio::runtime::Runtime,
-    folder: &std::path::Path,
-    callers: &[usize],
-    duration: Duration,
-) {
+fn sqlite(runtime: &tokio::runtime::Runtime, folder: &Path, callers: &[usize], duration: Duration) {
     for &callers in callers {
         let file = folder.join(format!("small-{callers}.db"));
-        let floor = floor::sqlite(&file, &floor::SmallRows::create(&file), callers, duration);
+        let rows = floor::SmallRows::create(&file);
+        let (floor, _) = floor::sqlite(open(&file), &rows, callers, duration);
         print_row(&Row::floor("SQLite floor, small rows", callers, &floor));
-        let file = folder.join(format!("same-{callers}.db"));
-        // More steps than any machine completes in that time.
-        let steps = (duration.as_secs_f64() * 20_000.0) as usize;
-        runtime.block_on(async {
-            let address = Address::File(file.clone());
-            let engine = Engine::open(&address, Default::default());
-            let engine = engine.await.expect("engine opened");
-            drive::create_plans(&engine, steps / 10, 10).await;
-            engine.close().await;
-        });
-        let floor = floor::sqlite(&file, &SameRows::load(&file, callers), callers, duration);
-        print_row(&Row::floor("SQLite floor, same rows", callers, &floor));
         for claim_next in [false, true] {
-            let file = folder.join(format!("engine-{callers}-{claim_next}.db"));
-            let engine_run = runtime.block_on(async {
-                let address = Address::File(file);
-                let engine = Engine::open(&address, Default::default());
-                let engine = engine.await.expect("engine opened");
-                let workload = Workload::prepare(&engine, callers, 10, claim_next, duration).await;
-                workload.run(&engine).await
-            });
+            let (floor, run) = alternate(runtime, folder, callers, claim_next, duration);
+            let rows = if claim_next { "2 × same" } else { "same" };
+            let name = format!("SQLite floor, {rows} rows");
+            print_row(&Row::floor(&name, callers, &floor));
             print_row(&Row::engine_run(
-                "SQLite",
-                callers,
-                claim_next,
-                &engine_run,
-                &floor,
+                "SQLite", callers, claim_next, &run, &floor,
             ));
         }
     }
+}
+
+/// Runs the floor and the engine in turn, so that other load on the machine affects both equally.
+fn alternate(
+    runtime: &tokio::runtime::Runtime,
+    folder: &Path,
+    callers: usize,
+    claim_next: bool,
+    duration: Duration,
+) -> (Samples, Samples) {
+    let open_engine = async |file: &Path| {
+        let address = Address::File(file.to_owned());
+        let engine = Engine::open(&address, Default::default());
+        engine.await.expect("engine opened")
+    };
+    let file = folder.join(format!("same-{callers}-{claim_next}.db"));
+    // More steps than any machine completes in that time.
+    let steps = (duration.as_secs_f64() * 20_000.0) as usize;
+    runtime.block_on(async {
+        let engine = open_engine(&file).await;
+        drive::create_plans(&engine, steps / 10, 10).await;
+        engine.close().await;
+    });
+    let rows = SameRows::load(&file, callers, claim_next);
+    let mut file = open(&file);
+    let (engine, workload) = runtime.block_on(async {
+        let file = folder.join(format!("engine-{callers}-{claim_next}.db"));
+        let engine = open_engine(&file).await;
+        let workload = Workload::prepare(&engine, callers, 10, claim_next, duration).await;
+        (engine, workload)
+    });
+    let (mut floor, mut run) = (Samples::default(), Samples::default());
+    for rows in rows.rounds(ROUNDS) {
+        let round = duration.div_f64(ROUNDS as f64);
+        let samples;
+        (samples, file) = floor::sqlite(file, &rows, callers, round);
+        floor.add(samples);
+        run.add(runtime.block_on(workload.run_for(&engine, round)));
+    }
+    (floor, run)
 }
 
 fn postgres(runtime: &tokio::runtime::Runtime, url: &str, args: &Args, duration: Duration) {

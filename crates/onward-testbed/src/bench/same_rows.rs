@@ -28,6 +28,7 @@ pub fn execute(file: &rusqlite::Connection, text: &str, params: impl rusqlite::P
 pub struct SameRows {
     /// For each caller, its plans with their steps.
     plans: Arc<Vec<Vec<Plan>>>,
+    claim_next: bool,
 }
 
 type Id = [u8; 16];
@@ -35,6 +36,7 @@ type Id = [u8; 16];
 type Plan = (Id, Vec<Id>);
 
 /// A transition of a step: started or completed.
+#[derive(Clone)]
 pub struct Transition {
     plan: Id,
     step: Id,
@@ -43,8 +45,9 @@ pub struct Transition {
 }
 
 impl SameRows {
-    /// Distributes the new plans of a file among the callers.
-    pub fn load(path: &Path, callers: usize) -> Self {
+    /// Distributes the new plans of a file among the callers. With `claim_next`, one transaction
+    /// completes a step and starts the next one, as in the engine.
+    pub fn load(path: &Path, callers: usize, claim_next: bool) -> Self {
         let file = rusqlite::Connection::open(path).expect("database opened");
         let mut all = file
             .prepare(
@@ -66,26 +69,59 @@ impl SameRows {
         }
         Self {
             plans: Arc::new(plans),
+            claim_next,
         }
+    }
+
+    /// Distributes the plans of each caller among this many rounds.
+    pub fn rounds(&self, count: usize) -> Vec<Self> {
+        let round = |round: usize| {
+            let plans = self.plans.iter().map(|plans| {
+                let plans = plans.iter().skip(round).step_by(count);
+                plans.cloned().collect()
+            });
+            Self {
+                plans: Arc::new(plans.collect()),
+                claim_next: self.claim_next,
+            }
+        };
+        (0..count).map(round).collect()
     }
 }
 
 impl JobSource for SameRows {
-    type Job = Transition;
+    type Job = Vec<Transition>;
 
-    fn jobs(&self, caller: usize) -> impl Iterator<Item = Transition> + Send + 'static {
-        let plans = Arc::clone(&self.plans);
+    fn jobs(&self, caller: usize) -> impl Iterator<Item = Vec<Transition>> + Send + 'static {
+        let (plans, claim_next) = (Arc::clone(&self.plans), self.claim_next);
         (0..plans[caller].len()).flat_map(move |index| {
             let (plan, steps) = plans[caller][index].clone();
-            let transitions = steps.into_iter().flat_map(|step| [step, step]);
-            (2..)
-                .zip(transitions)
-                .map(move |(seq, step)| Transition { plan, step, seq })
+            let steps = steps.into_iter().flat_map(|step| [step, step]);
+            let transitions = (2..).zip(steps);
+            let transitions: Vec<Transition> = transitions
+                .map(|(seq, step)| Transition { plan, step, seq })
+                .collect();
+            let same_job = |a: &Transition, b: &Transition| claim_next && !a.starts() && b.starts();
+            let jobs = transitions.chunk_by(same_job);
+            jobs.map(<[Transition]>::to_vec).collect::<Vec<_>>()
         })
     }
 
-    fn write(file: &rusqlite::Connection, Transition { plan, step, seq }: &Transition) {
-        let starts = seq % 2 == 0;
+    fn write(file: &rusqlite::Connection, job: &Vec<Transition>) {
+        for transition in job {
+            transition.write(file);
+        }
+    }
+}
+
+impl Transition {
+    fn starts(&self) -> bool {
+        self.seq % 2 == 0
+    }
+
+    fn write(&self, file: &rusqlite::Connection) {
+        let Self { plan, step, seq } = self;
+        let starts = self.starts();
         let plans = execute(
             file,
             "UPDATE plans SET last_session = NULL, pending = pending - ?3, \

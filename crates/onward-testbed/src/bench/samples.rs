@@ -18,6 +18,14 @@ pub struct Samples {
 }
 
 impl Samples {
+    /// Adds the samples of another round.
+    pub fn add(&mut self, round: Self) {
+        self.latencies.extend(round.latencies);
+        self.steps += round.steps;
+        self.elapsed += round.elapsed;
+        self.cpu += round.cpu;
+    }
+
     /// Calls per second.
     pub fn per_second(&self) -> f64 {
         self.latencies.len() as f64 / self.elapsed.as_secs_f64()

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 pub(crate) struct Floor {
     server: Pid,
     file: rusqlite::Connection,
-    transactions: Box<dyn Iterator<Item = Transition>>,
+    transactions: Box<dyn Iterator<Item = Vec<Transition>>>,
     pub(crate) samples: Samples,
 }
 
@@ -32,7 +32,7 @@ impl Floor {
         Self {
             server: server.expect("valid process id"),
             file,
-            transactions: Box::new(SameRows::load(&copy, 1).jobs(0)),
+            transactions: Box::new(SameRows::load(&copy, 1, false).jobs(0)),
             samples: Samples::default(),
         }
     }
@@ -42,10 +42,10 @@ impl Floor {
         kill_process(self.server, Signal::STOP).expect("server suspended");
         let (began, cpu_before) = (Instant::now(), cpu(std::process::id()));
         for _ in 0..transactions {
-            let transition = self.transactions.next().expect("enough plans");
+            let transitions = self.transactions.next().expect("enough plans");
             let started = Instant::now();
             execute(&self.file, "BEGIN IMMEDIATE", ());
-            SameRows::write(&self.file, &transition);
+            SameRows::write(&self.file, &transitions);
             execute(&self.file, "COMMIT", ());
             self.samples.latencies.push(started.elapsed());
         }
