@@ -1,8 +1,8 @@
 //! The decorator of the plan cache: the same reads and writes, served from the cached plan if there
 //! is one, otherwise by the type that it wraps.
 //!
-//! Reads that a cached plan cannot answer are not decorated. Transitions always are: each must be
-//! applied to the plan in the cache. Without a cache ([`crate::Options::plan_cache`]) all calls are
+//! Reads that a cached plan cannot answer are not decorated. Transitions and due times always are:
+//! each must be applied to the plan in the cache. Without a cache ([`crate::Options::plan_cache`]) all calls are
 //! passed on. A transaction that locks its plan does not look it up in the cache. `plan_cache`
 //! explains why a stale plan is harmless.
 
@@ -10,6 +10,7 @@ use onward_core::apply::{HeldStep, Surroundings};
 use onward_core::decide::{NextFacts, StepFacts, With};
 use onward_core::event::Created;
 use onward_core::id::SessionId;
+use onward_core::transition::Due;
 use onward_core::{Plan, PlanId, Step, StepId, Timestamp};
 
 use crate::commit::Commit;
@@ -109,6 +110,14 @@ impl Cached<Transitions<'_>> {
         if let Some(cache) = &mut self.0.0.cache {
             cache.create(Plan::from_created(created, entry.at), written);
         }
+    }
+
+    /// Sets when the sweep must check a plan.
+    pub fn due(&mut self, plan: PlanId, due: Due) {
+        if let Some(cache) = &mut self.0.0.cache {
+            cache.set_due(plan, due);
+        }
+        self.0.due(plan, due);
     }
 }
 

@@ -3,6 +3,7 @@
 //! The schema belongs to opencode, so these statements are not in `query/`. Only the data of parts
 //! is changed, in one transaction, and only if no other process changed it.
 
+use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -43,6 +44,14 @@ pub struct PartChange {
     pub before: String,
     /// The new data.
     pub after: String,
+}
+
+/// Whether a file is a database, of opencode or of another program.
+pub fn is_database(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let file = std::fs::File::open(path);
+    let read = file.and_then(|file| file.take(16).read_to_end(&mut head));
+    read.is_ok() && head == b"SQLite format 3\0"
 }
 
 /// Visits the messages of all sessions, by session and time.

@@ -25,7 +25,8 @@
 //!    plan's version, except for a sweep, which changes the row only when it is due. So a due time
 //!    within the next minute is not trusted (`Commit::quiet_until`).
 //!
-//! After an error that may mean another connection, server or database, the whole cache is dropped.
+//! After a commit that fails for any reason except a lost race, the whole cache is cleared: the next
+//! connection may lead to another server, or to an older database.
 //!
 //! Tests: this module for the data structure; `tests/revalidation` for 2 to 4 with other callers in
 //! between; `onward-engine/tests/outages/older_database.rs` for a database that went back in time; the

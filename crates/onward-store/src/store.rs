@@ -118,7 +118,7 @@ pub struct Options {
     /// SQLite: when a commit is synced to disk.
     pub sync: Sync,
     /// PostgreSQL: open the database even if the server is unavailable, and connect in the
-    /// background. Calls fail until then.
+    /// background. Calls wait for the first attempt, and fail until one succeeds.
     pub start_unavailable: bool,
     /// PostgreSQL: keep the plans of recent transitions in memory.
     pub plan_cache: bool,

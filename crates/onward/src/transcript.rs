@@ -33,6 +33,7 @@ use clap::ValueEnum;
 use onward_core::Timestamp;
 use onward_core::transcript::Api;
 use onward_core::turn::ExternalChange;
+use onward_engine::opencode::is_database;
 use serde_json::Value;
 
 pub(crate) use error::Error;
@@ -227,7 +228,7 @@ pub(crate) fn read(
     format: Option<Format>,
     visit: &mut Visitor<'_>,
 ) -> Result<(), Error> {
-    if opencode::is_store(path) && matches!(format, None | Some(Format::Opencode)) {
+    if is_database(path) && matches!(format, None | Some(Format::Opencode)) {
         return opencode::read_store(path, visit);
     }
     let name = path.display().to_string();

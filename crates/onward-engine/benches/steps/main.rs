@@ -130,9 +130,11 @@ fn sqlite(runtime: &tokio::runtime::Runtime, folder: &Path, callers: &[usize], d
         print_row(&Row::floor("SQLite floor, small rows", callers, &floor));
         for claim_next in [false, true] {
             let (floor, run) = alternate(runtime, folder, callers, claim_next, duration);
-            let rows = if claim_next { "2 × same" } else { "same" };
-            let name = format!("SQLite floor, {rows} rows");
-            print_row(&Row::floor(&name, callers, &floor));
+            let name = match claim_next {
+                true => "SQLite floor, claimNext",
+                false => "SQLite floor, same rows",
+            };
+            print_row(&Row::floor(name, callers, &floor));
             print_row(&Row::engine_run(
                 "SQLite", callers, claim_next, &run, &floor,
             ));

@@ -19,7 +19,8 @@ use onward_core::transition::Due;
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{Command, PlanHead, PlanId, PlanStatus, Step, Timestamp};
 use onward_store::{
-    DueChecks, DuePlan, Facts, Lead, Notifications, PlanLists, Plans, Steps, Transitions, Tx,
+    Cached, DueChecks, DuePlan, Facts, Lead, Notifications, PlanLists, Plans, Steps, Transitions,
+    Tx,
 };
 use tokio::sync::watch;
 
@@ -244,7 +245,7 @@ impl Engine {
         let later = now.checked_add(RETRY_AFTER).unwrap_or(Timestamp::MAX);
         let postpone = self.store.write(&due.tenant, move |tx| {
             Box::pin(async move {
-                Transitions(tx).due(plan, Due::At(later));
+                Cached(Transitions(tx)).due(plan, Due::At(later));
                 Ok::<(), onward_store::Error>(())
             })
         });
@@ -274,7 +275,7 @@ impl Engine {
                     .stalls_of(plan, &command, ctx.watcher, now)
                     .await?;
                 let Some(mut facts) = facts else {
-                    Transitions(tx).due(plan, Due::Never);
+                    Cached(Transitions(tx)).due(plan, Due::Never);
                     return Ok(false);
                 };
                 let reviews = deadlines::handle(tx, &facts.head, &ctx).await?;
@@ -295,12 +296,12 @@ impl Engine {
                         let due = reviews.next_at;
                         let due = due.filter(|_| !done.head.status().is_terminal());
                         let next = next.into_iter().chain(idle).chain(due).min();
-                        Transitions(tx).due(plan, next.map_or(Due::Never, Due::At));
+                        Cached(Transitions(tx)).due(plan, next.map_or(Due::Never, Due::At));
                         Ok(reviews.commit_seq.is_some() || !done.events.is_empty())
                     }
                     CommandOutcome::Rejected { refusal, .. } => Err(Error::from(refusal)),
                     CommandOutcome::NotFound => {
-                        Transitions(tx).due(plan, Due::Never);
+                        Cached(Transitions(tx)).due(plan, Due::Never);
                         Ok(false)
                     }
                 }

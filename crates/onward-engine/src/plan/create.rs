@@ -238,7 +238,7 @@ async fn store(
     Cached(Transitions(tx)).create(creation, entry, origin);
     if let Some(at) = entry.at.checked_add(ctx.no_agent_after) {
         // The sweep reports a plan that no agent starts.
-        Transitions(tx).due(creation.plan, Due::By(at.next()));
+        Cached(Transitions(tx)).due(creation.plan, Due::By(at.next()));
     }
     Ok(())
 }

@@ -1,6 +1,10 @@
 //! The plan cache: a plan that this process works on is not read again, and a stale entry is never
 //! used if another process has changed the plan.
 
+use std::time::Duration;
+
+use onward_core::PlanId;
+use onward_core::attention::DEFAULT_NO_AGENT_AFTER;
 use onward_core::command::{Modification, ModifyPlan, ReportSkill};
 use onward_core::event::Decision;
 use onward_core::skill::SkillStatus;
@@ -111,11 +115,45 @@ async fn reads_a_plan_of_another_process_once(harness: &Harness) {
     harness.claim(plan).await;
     let (_, cached) = is_cached(harness, harness.next_step(plan)).await;
     assert!(cached, "the first call has read the whole plan");
+    assert_due_before_a_step_can_stall(harness, plan);
+    other.close().await;
+}
+
+fn assert_due_before_a_step_can_stall(harness: &Harness, plan: PlanId) {
     let first = format!("SELECT min(stalls_at) + 1 FROM steps WHERE plan_id = '{plan}'");
     let due = format!("SELECT at <= ({first}) FROM due WHERE plan_id = '{plan}'");
     let matches = harness.sql(&due).expect("plan is due");
-    assert_eq!(matches.trim(), "t", "due before the first step can stall");
-    other.close().await;
+    assert_eq!(matches.trim(), "t");
+}
+
+async fn a_cached_due_time_that_a_sweep_has_replaced_is_not_trusted(harness: &Harness) {
+    const MINUTE: Duration = Duration::from_secs(60);
+    let mut draft = harness.draft(2);
+    draft.steps[0].stall_threshold = Some(30 * MINUTE);
+    draft.steps[1].stall_threshold = Some(15 * MINUTE);
+    let plan = harness.create(draft).await.id;
+    harness.advance(MINUTE);
+    let step = harness.claim(plan).await;
+    harness.advance(8 * MINUTE);
+    let progress = ProgressReport {
+        step: step.step,
+        note: None,
+        percent: Some(50.0),
+        token: Some(step.token.clone()),
+        session: None,
+    };
+    let reported = harness.engine.report_progress(&harness.me, progress);
+    reported.await.expect("progress accepted");
+    // The plan is due, because no agent may have started it.
+    harness.advance(DEFAULT_NO_AGENT_AFTER);
+    let mut watcher = harness.engine.watcher();
+    harness.engine.sweep(&mut watcher).await.expect("sweep ran");
+    let submission = Submission {
+        claim_next: true,
+        ..submission_for(&step, "done")
+    };
+    harness.submit(submission).await.expect("result accepted");
+    assert_due_before_a_step_can_stall(harness, plan);
 }
 
 async fn reads_a_large_plan_completely_only_after_repeated_use(harness: &Harness) {
@@ -262,6 +300,7 @@ on_postgres!(
     returns_formatting_notes_from_the_cache,
     reads_the_output_format_reported_by_a_skill,
     reads_a_plan_of_another_process_once,
+    a_cached_due_time_that_a_sweep_has_replaced_is_not_trusted,
     reads_a_large_plan_completely_only_after_repeated_use,
     sees_changes_of_another_process,
     revalidates_before_reporting_that_no_step_is_pending,

@@ -9,7 +9,7 @@ use onward_core::policy::OnStall;
 use onward_core::transition::Due;
 use onward_core::{PlanId, Timestamp};
 use onward_engine::Engine;
-use onward_store::{DueChecks, Options, Store, Transitions};
+use onward_store::{Cached, DueChecks, Options, Store, Transitions};
 use onward_testbed::Backend;
 
 use crate::database::{Isolation, RUNTIME};
@@ -34,7 +34,7 @@ async fn set_due(store: &Store, harness: &Harness, plan: PlanId) {
     let now = harness.now();
     let written = store.write(&harness.me.tenant, move |tx| {
         Box::pin(async move {
-            Transitions(tx).due(plan, Due::By(now));
+            Cached(Transitions(tx)).due(plan, Due::By(now));
             Ok::<(), onward_store::Error>(())
         })
     });

@@ -1,5 +1,5 @@
 //! Writes transitions and new plans. Apart from importing and deleting a plan, nothing else changes
-//! its rows.
+//! its state; token counts and due times are not part of it.
 
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ impl Transitions<'_> {
     }
 
     /// Sets when the sweep must check a plan.
-    pub fn due(&mut self, plan: PlanId, due: Due) {
+    pub(crate) fn due(&mut self, plan: PlanId, due: Due) {
         if let Some(statement) = transition::due_time(plan, due, None) {
             self.0.queue(statement);
         }

@@ -143,11 +143,23 @@ impl CacheSession {
 
     /// The due time that a commit must write: unchanged if the stored one is early enough.
     pub(crate) fn due_to_write(&mut self, commit: &Commit<'_>) -> Due {
-        let cached = self.plan.as_mut();
+        let cached = self.plan_mut(commit.head.id);
         match cached.is_none_or(|cached| cached.due.update(commit.due, commit.quiet_until())) {
             true => commit.due,
             false => Due::Unchanged,
         }
+    }
+
+    /// Keeps a due time that is written in any case.
+    pub(crate) fn set_due(&mut self, plan: PlanId, due: Due) {
+        if let Some(cached) = self.plan_mut(plan) {
+            cached.due.update(due, None);
+        }
+    }
+
+    fn plan_mut(&mut self, id: PlanId) -> Option<&mut CachedPlan> {
+        let cached = self.plan.as_deref_mut();
+        cached.filter(|cached| cached.plan.head().id == id)
     }
 
     /// Applies a commit to the plan.

@@ -4,16 +4,21 @@
 //! store data in a new installation create it, with [`Database::open_or_create`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use onward_core::Timestamp;
 use onward_engine::caller::LOCAL;
 use onward_engine::engine::Settings;
-use onward_engine::{Address, Caller, Engine};
+use onward_engine::{Address, Caller, Engine, Error, store};
+use tokio::time::timeout;
 
 use super::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::model::embeddings::EmbeddingClient;
+
+/// How long a server that starts waits for PostgreSQL.
+const START: Duration = Duration::from_secs(1);
 
 /// An open database.
 pub(super) struct Database {
@@ -47,7 +52,13 @@ impl Database {
         engine.announce_version();
         let unavailable =
             |failure: &Failure| failure.exit == Exit::Unavailable && is_server(&cx.config.database);
-        match Self::new(cx, engine.clone()).await {
+        let opened = match is_server(&cx.config.database) {
+            true => timeout(START, Self::new(cx, engine.clone()))
+                .await
+                .unwrap_or_else(|_| Err(not_connected().into())),
+            false => Self::new(cx, engine.clone()).await,
+        };
+        match opened {
             Err(failure) if unavailable(&failure) => {
                 cx.output.warn(&format!(
                     "{}; calls fail until the database is available",
@@ -86,6 +97,11 @@ impl Database {
             caller,
         })
     }
+}
+
+fn not_connected() -> Error {
+    let why = "the server has not responded yet";
+    Error::Store(store::Error::unavailable(why, "retry the call"))
 }
 
 fn is_server(address: &Address) -> bool {

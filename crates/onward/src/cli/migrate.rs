@@ -46,7 +46,10 @@ pub(super) async fn run(args: &Migrate, cx: &Context) -> Result {
     }
     let mut found = before;
     if !args.check {
-        open(cx).await?.checkpoint()?;
+        if let Err(error) = open(cx).await?.checkpoint() {
+            cx.output
+                .warn(&format!("the log was not checkpointed: {error}"));
+        }
         found = schema(address).await.map_err(Error::Store)?.0;
     }
     let distributed = if args.distribute {

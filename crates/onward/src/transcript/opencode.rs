@@ -154,12 +154,3 @@ fn response(parts: &[Value]) -> Vec<Event> {
     }
     events
 }
-
-/// Whether a file is an SQLite database.
-pub(super) fn is_store(path: &Path) -> bool {
-    use std::io::Read;
-    let mut head = Vec::new();
-    let file = std::fs::File::open(path);
-    let read = file.and_then(|file| file.take(16).read_to_end(&mut head));
-    read.is_ok() && head == b"SQLite format 3\0"
-}

@@ -21,7 +21,7 @@ use std::path::Path;
 use onward_core::Timestamp;
 use onward_core::call::Cause;
 use onward_core::transcript::{Api, Repair, RepairKind, Resolution};
-use onward_engine::opencode::PartChange;
+use onward_engine::opencode::{PartChange, is_database};
 
 use super::{Error, Format, Lines, copilot, detect, kimi};
 
@@ -130,7 +130,7 @@ pub(crate) fn examine(
     format: Option<Format>,
     context: RepairContext,
 ) -> Result<Examination, Error> {
-    if super::opencode::is_store(path) && matches!(format, None | Some(Format::Opencode)) {
+    if is_database(path) && matches!(format, None | Some(Format::Opencode)) {
         return opencode::examine_store(path, context);
     }
     let mut lines = Lines::open(path)?;

@@ -1,7 +1,8 @@
 //! A database on a PostgreSQL server that may not be available yet.
 //!
 //! A server that starts before its database connects in the background: one attempt at a time, with
-//! a pause in between. Calls fail meanwhile with the error of the last attempt.
+//! a pause in between. Calls wait for the first attempt, for a limited time, and then fail with the
+//! error of the last attempt.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -17,8 +18,8 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a server that starts waits for the first attempt.
 const START: Duration = Duration::from_secs(1);
 /// How long a call waits for the first attempt. An attempt connects with its own timeout; if it also
-/// creates the schema, a busy machine needs seconds.
-const CALL: Duration = Duration::from_secs(30);
+/// creates the schema, a busy machine needs seconds. Less than the time limit of an HTTP request.
+const CALL: Duration = Duration::from_secs(25);
 
 /// An attempt to connect.
 pub(crate) type Attempt = Pin<Box<dyn Future<Output = Result<Postgres, Error>> + Send>>;
@@ -90,8 +91,12 @@ impl Connecting {
             },
             Ok(Err(_)) | Err(_) => None,
         };
-        Err(why
-            .unwrap_or_else(|| Error::unavailable("the server does not respond", "retry the call")))
+        Err(why.unwrap_or_else(|| {
+            Error::unavailable(
+                format_args!("no connection within {limit:?}"),
+                "retry the call",
+            )
+        }))
     }
 }
 

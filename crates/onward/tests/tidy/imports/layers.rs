@@ -63,6 +63,11 @@ fn violations(files: &[File]) -> Vec<String> {
             violations.extend(is_wrong.then(|| format!("{from} -> {to}: {names:?}")));
         }
     }
+    for file in files {
+        let name = file.path.trim_start_matches(STORE);
+        let is_wrong = ["plan", "record"].contains(&top(name)) && file.text.contains(".cache");
+        violations.extend(is_wrong.then(|| format!("{name}: uses the plan cache")));
+    }
     let by_path: BTreeMap<_, _> = (files.iter())
         .map(|file| (file.path.as_str(), file))
         .collect();
@@ -107,6 +112,7 @@ fn detects_violations_of_the_layers() {
         ("plan", "use crate::backend::sqlite::File;"),
         ("plan", "fn a() -> rusqlite::Connection {}"),
         ("plan", "use crate::plan_cache::Cache;"),
+        ("plan", "fn a(tx: &Tx) { tx.cache.take(); }"),
     ] {
         let sources = [
             ("lib", "mod backend; mod plan; mod plan_cache;"),
