@@ -16,6 +16,17 @@ pub struct Changed {
     pub seq: Option<u64>,
 }
 
+impl Changed {
+    /// Changes were missed, so subscribers must read everything again.
+    pub(crate) fn all() -> Self {
+        Self {
+            tenant: "".into(),
+            what: Subject::All,
+            seq: None,
+        }
+    }
+}
+
 /// A subject whose changes are published.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {

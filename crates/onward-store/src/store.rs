@@ -250,7 +250,7 @@ impl Store {
                 presence: Arc::default(),
             }
         };
-        let (url, ready) = (url.to_owned(), store.clone());
+        let (url, ready, notified) = (url.to_owned(), store.clone(), watchers.clone());
         let (start_unavailable, migrates) = (options.start_unavailable, !options.keep_schema);
         let attempt = move || -> postgres::Attempt {
             let (url, ready, watchers) = (url.clone(), ready.clone(), watchers.clone());
@@ -266,7 +266,7 @@ impl Store {
             })
         };
         Ok(store(match start_unavailable {
-            true => Connecting::start(attempt).await?,
+            true => Connecting::start(attempt, notified).await?,
             false => Connecting::connected(attempt().await?),
         }))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onward_engine::engine::Settings;
-use onward_engine::{Caller, Engine, Error};
+use onward_engine::{Caller, Engine, Error, Subject};
 use onward_testbed::{Cluster, Rng};
 
 use crate::agents::database::TestDatabase;
@@ -48,7 +48,10 @@ async fn an_engine_opened_before_the_server_starts_works_once_it_is_available() 
         let counted = within_limit(engine.count_plans(&caller)).await;
         assert_unavailable(&counted.expect_err("server is stopped"));
     }
+    let mut changes = engine.subscribe();
     cluster.restart();
+    let changed = within_limit(changes.recv()).await.unwrap();
+    assert_eq!(changed.what, Subject::All, "subscribers read again");
     until_available(async || engine.count_plans(&caller).await).await;
     let command = plans::branching(&engine, &mut Rng::new(1), "later", 3);
     engine.create_plan(&caller, command, None).await.unwrap();

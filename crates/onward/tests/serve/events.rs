@@ -33,8 +33,11 @@ impl EventStream {
     fn from_response(response: Response) -> Self {
         let chunks = response.bytes_stream();
         Self {
+            // An error ends the stream.
             chunks: Box::pin(
-                chunks.filter_map(async |chunk| chunk.ok().map(|chunk| chunk.to_vec())),
+                chunks
+                    .take_while(|chunk| std::future::ready(chunk.is_ok()))
+                    .filter_map(async |chunk| chunk.ok().map(|chunk| chunk.to_vec())),
             ),
             buffer: String::new(),
         }
@@ -79,6 +82,8 @@ async fn reports_missed_events_after_a_lost_database_connection() {
     let server = program("events-missed")
         .with_database(database.clone())
         .serve();
+    // The server may start before it is connected.
+    server.get("/api/v1/plans").await.expect_success();
     let mut events = EventStream::open(&server, None).await;
     let listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%LISTEN onward_changes%'";

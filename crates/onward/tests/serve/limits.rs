@@ -283,6 +283,8 @@ async fn completes_api_and_mcp_calls_in_flight_during_shutdown() {
     let mut server = program("shutdown-calls")
         .with_database(database.clone())
         .serve();
+    // The server may start before it has created the tables.
+    server.get("/api/v1/plans").await.expect_success();
     let lock = TableLock::acquire(&database);
     let api = tokio::spawn(send(
         server.request(Method::POST, "/api/v1/plans").json(&plan()),

@@ -7,10 +7,11 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio::time::timeout;
 
 use super::server::Postgres;
+use crate::change::Changed;
 use crate::error::Error;
 
 /// Pause between attempts.
@@ -42,10 +43,11 @@ impl Connecting {
         Self(watch::channel(State::Connected(postgres)).1)
     }
 
-    /// Connects in the background. Fails if the first attempt shows that retries are pointless:
-    /// the address or the schema is wrong.
+    /// Connects in the background, and then notifies the subscribers. Fails if the first attempt shows
+    /// that retries are pointless: the address or the schema is wrong.
     pub(crate) async fn start(
         attempt: impl Fn() -> Attempt + Send + Sync + 'static,
+        watchers: broadcast::Sender<Changed>,
     ) -> Result<Self, Error> {
         let (sender, state) = watch::channel(State::First);
         tokio::spawn(async move {
@@ -64,6 +66,8 @@ impl Connecting {
                 () = sender.closed() => return,
             };
             sender.send_replace(State::Connected(connected));
+            // There may be no subscriber.
+            drop(watchers.send(Changed::all()));
         });
         let connecting = Self(state);
         match connecting.within(START).await {
@@ -115,7 +119,8 @@ mod tests {
             })
         };
         let began = Instant::now();
-        let connecting = Connecting::start(attempt).await.unwrap();
+        let watchers = broadcast::channel(1).0;
+        let connecting = Connecting::start(attempt, watchers).await.unwrap();
         assert_eq!(began.elapsed().as_secs(), 1);
         let failed = connecting.get().await.err().unwrap();
         assert!(

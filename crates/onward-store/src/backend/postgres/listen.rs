@@ -146,7 +146,7 @@ impl Exchange {
                 pause = (pause * 2).min(MAX_BACKOFF);
             };
             // Other servers may have sent notifications meanwhile.
-            self.send_to_watchers("".into(), Subject::All);
+            drop(self.watchers.send(Changed::all()));
             // Send what was queued while there was no connection.
             self.outbox.wake.notify_one();
         }

@@ -48,13 +48,8 @@ async fn reports_missed_changes_after_a_lost_connection() {
     let listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%LISTEN onward_changes%'";
     psql(&url, listening).unwrap();
-    let all = Changed {
-        tenant: "".into(),
-        what: Subject::All,
-        seq: None,
-    };
     let received = timeout(Duration::from_secs(20), on_one.recv()).await;
-    assert_eq!(received.unwrap().unwrap(), all);
+    assert_eq!(received.unwrap().unwrap(), Changed::all());
     // Then changes are reported again.
     let changed = Changed {
         tenant: "a".into(),
