@@ -24,7 +24,7 @@ use crate::id::{SessionId, StepId};
 use crate::plan::{Brief, IllegalPlanTransition, PlanHead};
 use crate::policy::stall_threshold;
 use crate::stall::Stall;
-use crate::step::Step;
+use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
 use index::{ById, Index};
@@ -436,6 +436,14 @@ impl Plan {
         needed
             .filter_map(|id| self.step(*id))
             .filter(|needed| !needed.status().is_terminal())
+    }
+
+    /// The number of pending steps with non-terminal dependencies.
+    pub fn count_blocked(&self) -> u32 {
+        let is_blocked = |step: &&Step| {
+            step.status() == StepStatus::Pending && self.open_dependencies(step).next().is_some()
+        };
+        u32::try_from(self.steps.iter().filter(is_blocked).count()).unwrap_or(u32::MAX)
     }
 
     /// Whether another step depends on this one.

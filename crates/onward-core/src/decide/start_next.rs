@@ -3,17 +3,18 @@
 //!
 //! Two kinds of steps take precedence: a step of the calling session with undelivered feedback from
 //! a reviewer, and, on request, a stalled step, which gets a new attempt. A plan that is terminal or
-//! awaits review assigns no step: the command returns no events, and the plan's status gives the
-//! reason. Nor does a plan with an exhausted budget: the first such request records it. A stalled plan is
-//! resumed only if a step is assigned: otherwise it would count as
-//! executing although no agent works on it.
+//! awaits review assigns no step: the command returns no events. Nor does a plan with an exhausted
+//! budget: the first such request records it. [`no_step_reason`] gives the reason. A stalled plan is
+//! resumed only if a step is assigned: otherwise it would count as executing although no agent works
+//! on it.
 
 use super::draft::Draft;
 use super::facts::{NextFacts, StepFacts};
+use crate::budget::Exhausted;
 use crate::command::StartNext;
 use crate::event::{Event, RequeueReason, ResumedBy};
 use crate::id::StepId;
-use crate::plan::PlanStatus;
+use crate::plan::{PlanFailure, PlanHead, PlanState, PlanStatus};
 use crate::refusal::Refusal;
 use crate::routing::covers;
 use crate::step::{Claim, FailReason, Step, StepCause, StepStatus};
@@ -160,6 +161,51 @@ pub fn assigned_step(events: &[Event]) -> Option<StepId> {
         | Event::PlanStatusChanged { .. }
         | Event::LateResultKept { .. } => None,
     })
+}
+
+/// Why a request for the next step gets none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoStepReason {
+    /// Every step is in a terminal state.
+    Complete,
+    /// The plan has failed.
+    Failed(PlanFailure),
+    /// A review decision is pending, and no step can be assigned or end before it.
+    AwaitingReview {
+        /// The step of the oldest review that stops the plan. `None` if no review stops it.
+        step: Option<StepId>,
+    },
+    /// The budget is exhausted, and a step is pending.
+    BudgetExhausted(Exhausted),
+    /// No step is ready for the caller.
+    NoneReady,
+}
+
+/// The reason if [`decide`] assigned no step.
+pub fn no_step_reason(head: &PlanHead, now: Timestamp) -> NoStepReason {
+    let counts = &head.counts;
+    match &head.state {
+        PlanState::Completed { .. } => NoStepReason::Complete,
+        PlanState::Failed { reason, .. } => NoStepReason::Failed(reason.clone()),
+        PlanState::AwaitingReview { reviews } => NoStepReason::AwaitingReview {
+            step: reviews.first().map(|oldest| oldest.step),
+        },
+        PlanState::Planning | PlanState::Executing | PlanState::Stalled { .. } => {
+            if let Some(exhausted) = head.exhausted(now).filter(|_| counts.pending > 0) {
+                NoStepReason::BudgetExhausted(exhausted)
+            } else if counts.awaiting_input > 0 && counts.in_progress == 0 {
+                NoStepReason::AwaitingReview { step: None }
+            } else {
+                NoStepReason::NoneReady
+            }
+        }
+    }
+}
+
+/// Whether [`decide`] assigns this step, which is ready or has undelivered feedback. A step with
+/// undelivered feedback is already claimed and needs no budget.
+pub fn is_assignable(head: &PlanHead, step: &Step, now: Timestamp) -> bool {
+    head.status().assigns_steps() && (step.claim().is_some() || head.exhausted(now).is_none())
 }
 
 fn claim(step: StepId, attempt: u32, command: &StartNext) -> Event {

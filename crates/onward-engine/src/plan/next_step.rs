@@ -6,13 +6,13 @@ use std::time::Duration;
 pub use onward_core::apply::{BranchOutline, HeldStep, Surroundings};
 use onward_core::budget::Exhausted;
 use onward_core::command::StartNext;
-use onward_core::decide::start_next::assigned_step;
+use onward_core::decide::start_next::{NoStepReason, assigned_step, is_assignable, no_step_reason};
 use onward_core::id::{ClaimToken, SessionId};
-use onward_core::plan::{PlanFailure, PlanState};
+use onward_core::plan::PlanFailure;
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::step::{Gates, Review, StepState};
-use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepType, Timestamp};
+use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, StepType, Timestamp};
 use onward_store::{Cached, Facts, Outputs, Plans, StepLine, Steps, Tx, Which};
 
 use crate::caller::Caller;
@@ -151,6 +151,18 @@ impl StepInProgress {
             session: line.session.clone(),
         }
     }
+
+    fn replayed(step: &Step, plan_threshold: Option<Duration>, now: Timestamp) -> Self {
+        let stalls_at = step.stalls_at(plan_threshold);
+        Self {
+            step: step.id(),
+            order: step.order,
+            elapsed: now.since(step.timestamp().reference()),
+            stalled: stalls_at.is_some_and(|at| now > at),
+            stalls_at,
+            session: step.claim().and_then(|claim| claim.session.clone()),
+        }
+    }
 }
 
 /// The caller of a request for the next step.
@@ -280,17 +292,10 @@ impl Engine {
                 let sheet = Plans(tx).sheet(plan).await?;
                 let sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 let head = sheet.head;
-                let step = if head.status().assigns_steps() {
-                    Steps(tx).first_ready(plan, None).await?
-                } else {
-                    None
-                };
-                // A step with undelivered feedback is already assigned.
-                let is_exhausted = head.exhausted(now).is_some();
-                let step = step.filter(|step| !is_exhausted || step.claim().is_some());
-                Ok::<Peek, Error>(match step {
+                let step = Steps(tx).first_ready(plan, None).await?;
+                Ok::<Peek, Error>(match step.filter(|step| is_assignable(&head, step, now)) {
                     Some(step) => Peek::Step(Box::new(step)),
-                    None => Peek::None(unavailable_reason(tx, &head, None, now).await?),
+                    None => Peek::None(no_step(tx, PlanView::Stored(&head), None, now).await?),
                 })
             })
         });
@@ -312,71 +317,36 @@ pub(crate) async fn assign_next(
         CommandOutcome::NotFound => Ok(None),
         CommandOutcome::Rejected { refusal, .. } => Err(refusal.into()),
         CommandOutcome::Applied(done) => {
+            let view = PlanView::Stored(&done.head);
             let step = assigned_step(&done.events).and_then(|id| done.step(id));
-            let started = match step {
-                Some(step) => started(tx, &done.head, step).await?,
-                None => None,
-            };
-            let next = match started {
-                Some(started) => started,
-                None => unavailable_reason(tx, &done.head, session.as_ref(), ctx.now).await?,
-            };
+            if let Some(step) = step
+                && let Some(started) = started(tx, view, step).await?
+            {
+                return Ok(Some((done, started)));
+            }
+            let next = no_step(tx, view, session.as_ref(), ctx.now).await?;
             Ok(Some((done, next)))
         }
     }
 }
 
-/// The response for a step that this transaction assigned. `None` if the step has no claim.
+/// The response for a step that was assigned. `None` if the step has no claim.
 pub(crate) async fn started(
     tx: &mut Tx,
-    head: &PlanHead,
+    view: PlanView<'_>,
     step: &Step,
 ) -> Result<Option<NextStep>, Error> {
-    let surroundings = Cached(Facts(tx)).surroundings(head.id, step).await?;
+    let Some(claim) = step.claim() else {
+        return Ok(None);
+    };
+    let head = view.head();
+    let surroundings = view.surroundings(tx, step).await?;
     // Another step that the session holds is in progress, too.
-    let held = match step.claim().and_then(|claim| claim.session.clone()) {
-        Some(session) if head.counts.in_progress > 1 => {
-            held(tx, head.id, Some(&session), Some(step.id())).await?
-        }
-        Some(_) | None => Vec::new(),
-    };
-    let assigned = to_assigned_step(head, step, surroundings, held);
-    Ok(assigned.map(|assigned| NextStep::Started(Box::new(assigned))))
-}
-
-/// The steps that a session holds, except one.
-async fn held(
-    tx: &mut Tx,
-    plan: PlanId,
-    session: Option<&SessionId>,
-    except: Option<StepId>,
-) -> Result<Vec<HeldStep>, Error> {
-    let Some(session) = session else {
-        return Ok(Vec::new());
-    };
-    let mut held = Cached(Facts(tx)).held(plan, session, MAX_HELD).await?;
-    held.retain(|held| Some(held.step) != except);
-    Ok(held)
-}
-
-/// The response for an assigned step of a replayed plan. `None` if the step has no claim.
-pub(crate) fn replayed_step(plan: &Plan, step: &Step) -> Option<AssignedStep> {
-    let session = step.claim()?.session.as_ref();
-    let held = session
-        .into_iter()
-        .flat_map(|session| plan.held_by(session));
-    let held = held.filter(|held| held.step != step.id()).collect();
-    to_assigned_step(plan.head(), step, plan.surroundings(step), held)
-}
-
-fn to_assigned_step(
-    head: &PlanHead,
-    step: &Step,
-    surroundings: Surroundings,
-    held: Vec<HeldStep>,
-) -> Option<AssignedStep> {
-    let claim = step.claim()?;
-    Some(AssignedStep {
+    let session = claim.session.as_ref();
+    let session = session.filter(|_| head.counts.in_progress > 1);
+    let mut held = view.held(tx, session).await?;
+    held.retain(|held| held.step != step.id());
+    Ok(Some(NextStep::Started(Box::new(AssignedStep {
         plan: head.id,
         step: step.id(),
         order: step.order,
@@ -392,7 +362,7 @@ fn to_assigned_step(
         gates: step.spec.gates.clone(),
         surroundings,
         held,
-    })
+    }))))
 }
 
 /// Whether the response to the command of these events delivers changed instructions of the step.
@@ -402,95 +372,121 @@ pub(crate) fn delivers_instructions(id: StepId, events: &[Event]) -> bool {
     events.iter().any(delivers)
 }
 
-/// The response when no step was assigned, from a plan as it was at `at`.
-pub(crate) async fn replayed_reason(
+/// The response when no step was assigned.
+pub(crate) async fn no_step(
     tx: &mut Tx,
-    plan: &Plan,
+    view: PlanView<'_>,
     session: Option<&SessionId>,
-    at: Timestamp,
+    now: Timestamp,
 ) -> Result<NextStep, Error> {
-    let head = plan.head();
-    let held = session
-        .into_iter()
-        .flat_map(|session| plan.held_by(session))
-        .collect();
-    if let Some(exhausted) = denied_by_budget(head, at) {
-        return Ok(NextStep::BudgetExhausted {
+    let head = view.head();
+    Ok(match no_step_reason(head, now) {
+        NoStepReason::Complete => NextStep::Complete(formatting_notes(tx, head.id).await?),
+        NoStepReason::Failed(reason) => NextStep::Failed { reason },
+        NoStepReason::AwaitingReview { step } => {
+            let (step, review) = view.review(tx, step).await?;
+            let held = view.held(tx, session).await?;
+            NextStep::AwaitingReview { step, review, held }
+        }
+        NoStepReason::BudgetExhausted(exhausted) => NextStep::BudgetExhausted {
             exhausted,
             in_progress: head.counts.in_progress,
-            held,
-        });
-    }
-    Ok(match &head.state {
-        PlanState::Completed { .. } => NextStep::Complete(formatting_notes(tx, head.id).await?),
-        PlanState::Failed { reason, .. } => NextStep::Failed {
-            reason: reason.clone(),
+            held: view.held(tx, session).await?,
         },
-        PlanState::AwaitingReview { reviews } => {
-            let step = reviews.first().and_then(|first| plan.step(first.step));
-            let review = step.and_then(pending_review);
-            let (step, review) = review.ok_or_else(|| without_review(head))?;
-            NextStep::AwaitingReview { step, review, held }
-        }
-        PlanState::Executing | PlanState::Stalled { .. } if waits_for_reviews(head) => {
-            let review = plan.under_review().next().and_then(pending_review);
-            let (step, review) = review.ok_or_else(|| without_review(head))?;
-            NextStep::AwaitingReview { step, review, held }
-        }
-        PlanState::Planning | PlanState::Executing | PlanState::Stalled { .. } => {
-            let listed = usize::try_from(MAX_LISTED).unwrap_or(usize::MAX);
-            let working = plan.in_progress().take(listed).map(|step| {
-                let stalls_at = step.stalls_at(head.stall_threshold);
-                StepInProgress {
-                    step: step.id(),
-                    order: step.order,
-                    elapsed: at.since(step.timestamp().reference()),
-                    stalled: stalls_at.is_some_and(|stalls_at| at > stalls_at),
-                    stalls_at,
-                    session: step.claim().and_then(|claim| claim.session.clone()),
-                }
-            });
-            NextStep::NoPendingSteps {
-                in_progress: head.counts.in_progress,
-                failed: head.counts.failed,
-                blocked: count_blocked(plan),
-                working: working.collect(),
-                held,
-            }
-        }
+        NoStepReason::NoneReady => NextStep::NoPendingSteps {
+            in_progress: head.counts.in_progress,
+            failed: head.counts.failed,
+            working: view.working(tx, now).await?,
+            blocked: view.count_blocked(tx).await?,
+            held: view.held(tx, session).await?,
+        },
     })
 }
 
-/// The pending steps that wait for another step.
-fn count_blocked(plan: &Plan) -> u32 {
-    let is_open = |id: &StepId| {
-        plan.step(*id)
-            .is_some_and(|needed| !needed.status().is_terminal())
-    };
-    let blocked = plan.steps().iter().filter(|step| {
-        step.status() == onward_core::StepStatus::Pending
-            && step.spec.depends_on.iter().any(is_open)
-    });
-    u32::try_from(blocked.count()).unwrap_or(u32::MAX)
+/// The plan that a response describes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PlanView<'p> {
+    /// The stored plan, with its head as this transaction leaves it.
+    Stored(&'p PlanHead),
+    /// The plan after an earlier commit.
+    Replayed(&'p Plan),
 }
 
-fn without_review(head: &PlanHead) -> Error {
-    Error::Store(onward_store::Error::refused(format!(
-        "plan `{}` is awaiting review, but no step has an open review",
-        head.id
-    )))
-}
+impl<'p> PlanView<'p> {
+    fn head(self) -> &'p PlanHead {
+        match self {
+            Self::Stored(head) => head,
+            Self::Replayed(plan) => plan.head(),
+        }
+    }
 
-/// The exhausted limit that prevents the assignment of a pending step.
-fn denied_by_budget(head: &PlanHead, now: Timestamp) -> Option<Exhausted> {
-    let has_pending = head.status().assigns_steps() && head.counts.pending > 0;
-    head.exhausted(now).filter(|_| has_pending)
-}
+    async fn surroundings(self, tx: &mut Tx, step: &Step) -> Result<Surroundings, Error> {
+        Ok(match self {
+            Self::Stored(head) => Cached(Facts(tx)).surroundings(head.id, step).await?,
+            Self::Replayed(plan) => plan.surroundings(step),
+        })
+    }
 
-/// Whether nothing but a decision lets the plan continue: a step is under review, and none is in
-/// progress.
-fn waits_for_reviews(head: &PlanHead) -> bool {
-    head.counts.awaiting_input > 0 && head.counts.in_progress == 0
+    /// The steps that the session holds.
+    async fn held(self, tx: &mut Tx, session: Option<&SessionId>) -> Result<Vec<HeldStep>, Error> {
+        let Some(session) = session else {
+            return Ok(Vec::new());
+        };
+        Ok(match self {
+            Self::Stored(head) => Cached(Facts(tx)).held(head.id, session, MAX_HELD).await?,
+            Self::Replayed(plan) => {
+                let most = usize::try_from(MAX_HELD).unwrap_or(usize::MAX);
+                plan.held_by(session).take(most).collect()
+            }
+        })
+    }
+
+    /// The pending review of this step. Default: the first step under review.
+    async fn review(self, tx: &mut Tx, step: Option<StepId>) -> Result<(StepId, Review), Error> {
+        let step = match (self, step) {
+            (Self::Stored(_), Some(id)) => {
+                let found = Plans(tx).sheet_of_step(id).await?;
+                found.map(|(_, step)| step)
+            }
+            (Self::Stored(head), None) => Steps(tx).under_review(head.id, 1).await?.pop(),
+            (Self::Replayed(plan), Some(id)) => plan.step(id).cloned(),
+            (Self::Replayed(plan), None) => plan.under_review().next().cloned(),
+        };
+        step.as_ref().and_then(pending_review).ok_or_else(|| {
+            Error::Store(onward_store::Error::refused(format!(
+                "plan `{}` is awaiting review, but no step has an open review",
+                self.head().id
+            )))
+        })
+    }
+
+    /// The first steps in progress.
+    async fn working(self, tx: &mut Tx, now: Timestamp) -> Result<Vec<StepInProgress>, Error> {
+        Ok(match self {
+            Self::Stored(head) => {
+                let in_progress = Which::In(StepStatus::InProgress);
+                let mut steps = Steps(tx);
+                let lines = steps
+                    .step_lines(head.id, in_progress, 0, MAX_LISTED)
+                    .await?;
+                let working = lines.iter().map(|line| StepInProgress::new(line, now));
+                working.collect()
+            }
+            Self::Replayed(plan) => {
+                let threshold = plan.head().stall_threshold;
+                let working = plan.in_progress().take(MAX_LISTED as usize);
+                let working = working.map(|step| StepInProgress::replayed(step, threshold, now));
+                working.collect()
+            }
+        })
+    }
+
+    async fn count_blocked(self, tx: &mut Tx) -> Result<u32, Error> {
+        Ok(match self {
+            Self::Stored(head) => Steps(tx).count_blocked(head.id).await?,
+            Self::Replayed(plan) => plan.count_blocked(),
+        })
+    }
 }
 
 /// The pending review of a step.
@@ -503,62 +499,6 @@ pub(crate) fn pending_review(step: &Step) -> Option<(StepId, Review)> {
         | StepState::Skipped { .. }
         | StepState::Failed { .. } => None,
     }
-}
-
-/// The response when no step was assigned.
-pub(crate) async fn unavailable_reason(
-    tx: &mut Tx,
-    head: &PlanHead,
-    session: Option<&SessionId>,
-    now: Timestamp,
-) -> Result<NextStep, Error> {
-    if let Some(exhausted) = denied_by_budget(head, now) {
-        return Ok(NextStep::BudgetExhausted {
-            exhausted,
-            in_progress: head.counts.in_progress,
-            held: held(tx, head.id, session, None).await?,
-        });
-    }
-    Ok(match &head.state {
-        PlanState::Completed { .. } => NextStep::Complete(formatting_notes(tx, head.id).await?),
-        PlanState::Failed { reason, .. } => NextStep::Failed {
-            reason: reason.clone(),
-        },
-        PlanState::AwaitingReview { reviews } => {
-            let found = match reviews.first() {
-                Some(first) => Plans(tx).sheet_of_step(first.step).await?,
-                None => None,
-            };
-            let review = found.and_then(|(_, step)| pending_review(&step));
-            let (step, review) = review.ok_or_else(|| without_review(head))?;
-            let held = held(tx, head.id, session, None).await?;
-            NextStep::AwaitingReview { step, review, held }
-        }
-        PlanState::Executing | PlanState::Stalled { .. } if waits_for_reviews(head) => {
-            let steps = Steps(tx).under_review(head.id, 1).await?;
-            let review = steps.first().and_then(pending_review);
-            let (step, review) = review.ok_or_else(|| without_review(head))?;
-            let held = held(tx, head.id, session, None).await?;
-            NextStep::AwaitingReview { step, review, held }
-        }
-        PlanState::Planning | PlanState::Executing | PlanState::Stalled { .. } => {
-            let in_progress = onward_core::StepStatus::InProgress;
-            let mut steps = Steps(tx);
-            let lines = steps.step_lines(head.id, Which::In(in_progress), 0, MAX_LISTED);
-            let working = lines
-                .await?
-                .iter()
-                .map(|line| StepInProgress::new(line, now))
-                .collect();
-            NextStep::NoPendingSteps {
-                in_progress: head.counts.in_progress,
-                failed: head.counts.failed,
-                blocked: Steps(tx).count_blocked(head.id).await?,
-                working,
-                held: held(tx, head.id, session, None).await?,
-            }
-        }
-    })
 }
 
 async fn formatting_notes(tx: &mut Tx, plan: PlanId) -> Result<FormattingNotes, Error> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use onward_core::branch::{BranchVerdict, Effect};
 use onward_core::command::{StartNext, SubmitResult};
 use onward_core::decide::With;
-use onward_core::decide::start_next::assigned_step;
+use onward_core::decide::start_next::{assigned_step, is_assignable};
 use onward_core::event::ReviewAction;
 use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::role::Permission;
@@ -25,7 +25,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::late_results;
 use crate::plan::next_step::{
-    NextStep, assign_next, delivers_instructions, replayed_reason, replayed_step, started,
+    NextStep, PlanView, assign_next, delivers_instructions, no_step, started,
 };
 use crate::run::{Applied, CommandOutcome, run_and_claim};
 use crate::sanitize;
@@ -232,15 +232,17 @@ async fn repeat_next_step(
     let claimed = after
         .and_then(assigned_step)
         .and_then(|id| replayed.step(id));
-    if let Some(assigned) = claimed.and_then(|step| replayed_step(replayed, step)) {
-        return Ok(Some(NextStep::Started(Box::new(assigned))));
+    let view = PlanView::Replayed(replayed);
+    if let Some(step) = claimed
+        && let Some(started) = started(tx, view, step).await?
+    {
+        return Ok(Some(started));
     }
     let completed = completed.and_then(|place| events.get(place)?.step());
     let completed = completed.and_then(|id| replayed.step(id));
     let labels = completed.map(|step| step.spec.labels.as_slice());
-    let head = replayed.head();
-    let assigns_steps = head.assigns_steps() && head.exhausted(at).is_none();
-    if assigns_steps && replayed.ready_for(labels).is_some() {
+    let ready = replayed.ready_for(labels);
+    if ready.is_some_and(|step| is_assignable(replayed.head(), step, at)) {
         return Ok(None);
     }
     let session = events.iter().find_map(|event| {
@@ -250,7 +252,7 @@ async fn repeat_next_step(
             None
         }
     });
-    replayed_reason(tx, replayed, session, at).await.map(Some)
+    no_step(tx, view, session, at).await.map(Some)
 }
 
 /// The next step, if it was assigned in the same commit. A step that is completed without a prior
@@ -262,7 +264,7 @@ async fn claimed_next(
 ) -> Result<Option<NextStep>, Error> {
     let id = assigned_step(&done.events).filter(|id| *id != submitted);
     match id.and_then(|id| done.step(id)) {
-        Some(step) => started(tx, &done.head, step).await,
+        Some(step) => started(tx, PlanView::Stored(&done.head), step).await,
         None => Ok(None),
     }
 }
