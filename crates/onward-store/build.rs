@@ -2,9 +2,10 @@
 //!
 //! Each statement follows a `-- name:` line. One text serves both databases: `$1` is the first
 //! parameter, and SQLite gets it as `?1`. If the texts must differ, two statements have the same
-//! name, marked `(sqlite)` and `(postgres)`, and the line after the name states why. Text that
-//! several statements share is written once, after a `-- fragment:` line, and inserted for
-//! `{its_name}`, in any file. A fragment can be marked in the same way.
+//! name, marked `(sqlite)` and `(postgres)`, and the line after the name states why. A row change
+//! has no text: `row_change.rs` describes it, and the backends render it. Text that several
+//! statements share is written once, after a `-- fragment:` line, and inserted for `{its_name}`, in
+//! any file. A fragment can be marked in the same way.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -50,6 +51,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         for section in of_kind(Kind::Query) {
             let text = insert_fragments(&one_line(&section.text), &fragments);
             let texts = queries.entry(&section.name).or_default();
+            if text.is_empty() {
+                continue;
+            }
             let earlier = if dialect == "sqlite" {
                 texts.sqlite.replace(text.replace('$', "?"))
             } else {
@@ -186,7 +190,7 @@ Self::Text(text) => text,
 }}
 
 /// Its texts for SQLite and for PostgreSQL.
-const fn texts(self) -> (Option<&'static str>, Option<&'static str>) {{
+fn texts(self) -> (Option<&'static str>, Option<&'static str>) {{
 match self {{
 {texts}
 #[cfg(test)]

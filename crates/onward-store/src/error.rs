@@ -71,8 +71,14 @@ pub enum Error {
     #[error("the database is overloaded: {0}")]
     Overloaded(String),
     /// A row that matches no valid state. The store does not guess its meaning.
-    #[error("the database contains a corrupt row: {0}")]
-    Corrupt(Corrupt),
+    #[error("the database contains a corrupt row: {cell}")]
+    Corrupt {
+        /// Its location.
+        cell: Corrupt,
+        /// The error of the driver or the decoder.
+        #[source]
+        source: Option<Source>,
+    },
     /// The schema is newer than this program supports.
     #[error(
         "the database has schema version {found}, but this program supports versions up to {known}"
@@ -149,6 +155,12 @@ impl fmt::Display for Corrupt {
     }
 }
 
+impl From<Corrupt> for Error {
+    fn from(cell: Corrupt) -> Self {
+        Error::Corrupt { cell, source: None }
+    }
+}
+
 impl Error {
     /// A transient error with its hint.
     pub fn unavailable(why: impl fmt::Display, hint: impl Into<Hint>) -> Self {
@@ -202,6 +214,7 @@ impl Error {
         cause: impl std::error::Error + Send + Sync + 'static,
     ) -> Self {
         if let Error::Unavailable { source, .. }
+        | Error::Corrupt { source, .. }
         | Error::Refused { source, .. }
         | Error::Address { source, .. } = &mut self
         {
@@ -214,10 +227,10 @@ impl Error {
     pub(crate) fn cause<E: std::error::Error + 'static>(&self) -> Option<&E> {
         match self {
             Error::Unavailable { source, .. }
+            | Error::Corrupt { source, .. }
             | Error::Refused { source, .. }
             | Error::Address { source, .. } => source.as_ref()?.downcast_ref(),
             Error::Overloaded(_)
-            | Error::Corrupt(_)
             | Error::Newer { .. }
             | Error::Older { .. }
             | Error::LostRace
@@ -250,7 +263,7 @@ impl Error {
         match self {
             Error::Unavailable { hint, .. } | Error::Move { hint, .. } => *hint,
             Error::Overloaded(_) => "retry the call in a few seconds".into(),
-            Error::Corrupt(_) => Hint::for_operator(
+            Error::Corrupt { .. } => Hint::for_operator(
                 "run `onward doctor` to check the whole database and list every corrupt row",
             ),
             Error::Newer { .. } => {
@@ -285,7 +298,7 @@ mod tests {
             Error::unavailable("a", "retry the call"),
             Error::unavailable("a", Hint::for_operator("run `onward doctor`")),
             Error::Overloaded("a".to_owned()),
-            Error::Corrupt(corrupt),
+            Error::from(corrupt),
             Error::Newer { found, known },
             Error::Older { found, known },
             Error::LostRace,

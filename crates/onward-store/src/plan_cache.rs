@@ -28,9 +28,9 @@
 //! After a commit that fails for any reason except a lost race, the whole cache is cleared: the next
 //! connection may lead to another server, or to an older database.
 //!
-//! Tests: this module for the data structure; `tests/revalidation` for 2 to 4 with other callers in
-//! between; `onward-engine/tests/outages/older_database.rs` for a database that went back in time; the
-//! conformance suite runs with and without the cache.
+//! Tests: this module for the data structure; `onward-engine/tests/conformance/plan_cache.rs` for 2
+//! to 4 with another process in between, and for 7; `onward-engine/tests/outages/older_database.rs`
+//! for a database that went back in time; the conformance suite runs with and without the cache.
 //!
 //! [`Cached`]: crate::Cached
 //! [`Statement::checking_version`]: crate::statement::Statement::checking_version
@@ -189,10 +189,11 @@ impl PlanCache {
         let under_review = cached.plan.under_review().map(Step::id);
         let steps: Vec<StepId> = open.chain(under_review).collect();
         let (weight, size) = (cached.bytes, cached.plan.steps().len());
-        let entry = match weight > MAX_BYTES || size > MAX_STEPS {
+        let entry = if weight > MAX_BYTES || size > MAX_STEPS {
             // Too large. A count above `MISSES_BEFORE_REPLAY` prevents another replay.
-            true => CacheEntry::LongTrail(MISSES_BEFORE_REPLAY + 1),
-            false => CacheEntry::Plan(cached),
+            CacheEntry::LongTrail(MISSES_BEFORE_REPLAY + 1)
+        } else {
+            CacheEntry::Plan(cached)
         };
         self.insert(tenant, plan, &steps, entry);
     }

@@ -23,19 +23,19 @@ fn maybe_mirror<T: DeserializeOwned>(
 ) -> Result<Option<T>, Error> {
     let text = cells.maybe_text(column)?;
     let mirror = text.map(|text| json::read(&text)).transpose();
-    mirror.map_err(|error| cells.corrupt(column, error.to_string()))
+    mirror.map_err(|error| cells.undecodable(column, error))
 }
 
 /// Reads a cell with JSON as a mirror type.
 fn mirror<T: DeserializeOwned>(cells: &mut Cells, column: &'static str) -> Result<T, Error> {
     let text = cells.text(column)?;
-    json::read(&text).map_err(|error| cells.corrupt(column, error.to_string()))
+    json::read(&text).map_err(|error| cells.undecodable(column, error))
 }
 
 /// Reads the labels of a plan or a step.
 pub(crate) fn read_labels(cells: &mut Cells) -> Result<Vec<String>, Error> {
     let text = cells.text("labels")?;
-    labels(&text).map_err(|error| cells.corrupt("labels", error.to_string()))
+    labels(&text).map_err(|error| cells.undecodable("labels", error))
 }
 
 /// The labels in a cell.

@@ -1,5 +1,5 @@
-//! The row changes of a transition as data, so that a backend can render several of them as one
-//! statement. SQLite runs each as its own statement from `query/*.sql`, with the same parameters.
+//! The row changes of a transition as data. A backend renders them as SQL: SQLite each as its own
+//! statement, PostgreSQL several as one.
 
 use crate::query::Query;
 
@@ -24,7 +24,7 @@ pub(crate) enum Type {
     Text,
 }
 
-/// The kind of a change. Expressions refer to the parameters as columns of `new`, and to the
+/// The kind of a change. Expressions refer to a parameter by its column in braces, and to the
 /// existing row by the name of its table.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
@@ -35,38 +35,104 @@ pub(crate) enum Effect {
         /// Columns that must still have the value of a parameter.
         version: &'static [(&'static str, &'static str)],
     },
-    /// Inserts a row.
-    Insert {
-        /// The action if a row with this key exists. If empty, that is an error.
-        on_conflict: &'static str,
-        /// The insert is unnecessary if this expression is true. An optimisation: the last
-        /// parameter is used only here, and a backend may leave out both.
+    /// Inserts a row with a new key.
+    Insert,
+    /// Inserts a row, or sets all columns of the existing one.
+    Upsert {
+        /// Whether the existing row is changed. The new one is `excluded`.
+        condition: Option<&'static str>,
+        /// The change is unnecessary if this expression is true. An optimization: the last
+        /// parameter is used only here, and a backend may omit both.
         unless: Option<&'static str>,
     },
     /// Deletes the row, if there is one.
     Delete,
 }
 
+impl RowChange {
+    /// The key of the row.
+    pub(crate) fn key(&self) -> &'static str {
+        self.columns.first().map_or("", |(key, _)| *key)
+    }
+
+    /// The columns without the parameter of [`Effect::Upsert`] that a backend may omit.
+    pub(crate) fn stored(&self) -> &'static [(&'static str, Type)] {
+        match (&self.effect, self.columns) {
+            (
+                Effect::Upsert {
+                    unless: Some(_), ..
+                },
+                [stored @ .., _],
+            ) => stored,
+            (_, columns) => columns,
+        }
+    }
+
+    /// The assignments of [`Effect::Update`], with the text of each parameter.
+    pub(crate) fn assignments(&self, parameter: impl Fn(&str) -> String) -> String {
+        let Effect::Update { computed, version } = self.effect else {
+            return String::new();
+        };
+        let is_plain = |column: &str| {
+            let is_computed = computed.iter().any(|(name, _)| *name == column);
+            !is_computed && version.iter().all(|(_, parameter)| *parameter != column)
+        };
+        let columns = self.columns.iter().skip(1).map(|(name, _)| *name);
+        let plain = columns
+            .filter(|column| is_plain(column))
+            .map(|column| format!("{column} = {}", parameter(column)));
+        let computed = computed.iter().map(|(column, expression)| {
+            format!("{column} = {}", self.fill(expression, &parameter))
+        });
+        plain.chain(computed).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The clause of [`Effect::Upsert`] for an existing row.
+    pub(crate) fn on_conflict(&self) -> String {
+        let Effect::Upsert { condition, .. } = self.effect else {
+            return String::new();
+        };
+        let columns = self.stored().iter().skip(1);
+        let set: Vec<_> = columns
+            .map(|(column, _)| format!("{column} = excluded.{column}"))
+            .collect();
+        let condition = condition.map_or(String::new(), |it| format!(" WHERE {it}"));
+        format!(
+            " ON CONFLICT (tenant_id, {}) DO UPDATE SET {}{condition}",
+            self.key(),
+            set.join(", ")
+        )
+    }
+
+    /// An expression with the text of each parameter.
+    pub(crate) fn fill(&self, expression: &str, parameter: impl Fn(&str) -> String) -> String {
+        let columns = self.columns.iter();
+        columns.fold(expression.to_owned(), |text, (column, _)| {
+            text.replace(&format!("{{{column}}}"), &parameter(column))
+        })
+    }
+}
+
 impl Query {
     /// The change that the statement makes, if it can be merged with others: it reads no row that
     /// they change.
-    #[allow(
-        clippy::wildcard_enum_match_arm,
-        reason = "no other statement can be merged"
-    )]
-    pub(crate) const fn row_change(self) -> Option<&'static RowChange> {
-        match self {
-            Query::PlanMove => Some(&PLAN_MOVE),
-            Query::StepUpdate => Some(&STEP_UPDATE),
-            Query::StepAdvance => Some(&STEP_ADVANCE),
-            Query::EventInsert => Some(&EVENT_INSERT),
-            Query::DueSooner => Some(&DUE_SOONER),
-            Query::DueSet => Some(&DUE_SET),
-            Query::DueClear => Some(&DUE_CLEAR),
-            _ => None,
-        }
+    pub(crate) fn row_change(self) -> Option<&'static RowChange> {
+        let mut all = ROW_CHANGES.iter();
+        all.find(|(query, _)| *query == self)
+            .map(|(_, change)| *change)
     }
 }
+
+/// All row changes.
+pub(crate) static ROW_CHANGES: [(Query, &RowChange); 7] = [
+    (Query::PlanMove, &PLAN_MOVE),
+    (Query::StepUpdate, &STEP_UPDATE),
+    (Query::StepAdvance, &STEP_ADVANCE),
+    (Query::EventInsert, &EVENT_INSERT),
+    (Query::DueSooner, &DUE_SOONER),
+    (Query::DueSet, &DUE_SET),
+    (Query::DueClear, &DUE_CLEAR),
+];
 
 /// For every change of a plan: a column that keeps its value costs almost nothing.
 static PLAN_MOVE: RowChange = RowChange {
@@ -96,16 +162,15 @@ static PLAN_MOVE: RowChange = RowChange {
     ],
     effect: Effect::Update {
         computed: &[
-            ("acted_at", "coalesce(new.acted_at, plans.acted_at)"),
+            ("acted_at", "coalesce({acted_at}, plans.acted_at)"),
             (
                 "acted_about",
-                "coalesce(new.acted_at, plans.acted_at) / 10000",
+                "coalesce({acted_at}, plans.acted_at) / 10000",
             ),
-            ("worked_at", "coalesce(new.worked_at, plans.worked_at)"),
+            ("worked_at", "coalesce({worked_at}, plans.worked_at)"),
             (
                 "steps",
-                "new.pending + new.in_progress + new.awaiting_input + new.completed + new.skipped \
-                 + new.failed",
+                "{pending} + {in_progress} + {awaiting_input} + {completed} + {skipped} + {failed}",
             ),
         ],
         version: &[("seq", "before"), ("version_tag", "tag_before")],
@@ -117,7 +182,7 @@ static PLAN_MOVE: RowChange = RowChange {
 const STEP_EFFECT: Effect = Effect::Update {
     computed: &[(
         "ended_commit",
-        "coalesce(steps.ended_commit, new.ended_commit)",
+        "coalesce(steps.ended_commit, {ended_commit})",
     )],
     version: &[],
 };
@@ -182,10 +247,7 @@ static EVENT_INSERT: RowChange = RowChange {
         ("step_id", Type::Id),
         ("details", Type::Text),
     ],
-    effect: Effect::Insert {
-        on_conflict: "",
-        unless: None,
-    },
+    effect: Effect::Insert,
     most_in_batch: 3,
 };
 
@@ -198,11 +260,11 @@ static DUE_SOONER: RowChange = RowChange {
         ("at", Type::Int),
         ("quiet", Type::Int),
     ],
-    effect: Effect::Insert {
-        on_conflict: "(tenant_id, plan_id) DO UPDATE SET at = excluded.at WHERE excluded.at < due.at",
+    effect: Effect::Upsert {
+        condition: Some("excluded.at < due.at"),
         unless: Some(
-            "(SELECT was.at > new.quiet AND was.at <= new.at FROM due AS was \
-             WHERE was.tenant_id = $1 AND was.plan_id = new.plan_id)",
+            "(SELECT was.at > {quiet} AND was.at <= {at} FROM due AS was \
+             WHERE was.tenant_id = $1 AND was.plan_id = {plan_id})",
         ),
     },
     most_in_batch: 1,
@@ -211,8 +273,8 @@ static DUE_SOONER: RowChange = RowChange {
 static DUE_SET: RowChange = RowChange {
     table: "due",
     columns: &[("plan_id", Type::Id), ("at", Type::Int)],
-    effect: Effect::Insert {
-        on_conflict: "(tenant_id, plan_id) DO UPDATE SET at = excluded.at",
+    effect: Effect::Upsert {
+        condition: None,
         unless: None,
     },
     most_in_batch: 0,

@@ -13,8 +13,6 @@ pub(crate) struct Statement {
     /// The parameters. The first one is the tenant, once the transaction has bound it.
     pub(crate) params: Vec<Value>,
     pub(crate) expect: Expect,
-    /// Whether another caller may insert the same key concurrently.
-    pub(crate) races: bool,
     scope: Scope,
 }
 
@@ -61,7 +59,6 @@ impl Statement {
             query,
             params,
             expect: Expect::Any,
-            races: false,
             scope: Scope::Unbound,
         }
     }
@@ -93,13 +90,6 @@ impl Statement {
     /// fails with [`Error::LostRace`].
     pub(crate) fn checking_version(mut self) -> Self {
         self.expect = Expect::Version;
-        self
-    }
-
-    /// States that another caller may insert the same key concurrently: a duplicate is a lost race,
-    /// not a bug.
-    pub(crate) fn racing(mut self) -> Self {
-        self.races = true;
         self
     }
 

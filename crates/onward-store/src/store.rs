@@ -265,9 +265,10 @@ impl Store {
                 Ok(postgres)
             })
         };
-        Ok(store(match start_unavailable {
-            true => Connecting::start(attempt, notified).await?,
-            false => Connecting::connected(attempt().await?),
+        Ok(store(if start_unavailable {
+            Connecting::start(attempt, notified).await?
+        } else {
+            Connecting::connected(attempt().await?)
         }))
     }
 

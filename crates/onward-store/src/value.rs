@@ -245,11 +245,10 @@ impl Cells {
     /// Text that names a value of an enum.
     pub(crate) fn word<T: std::str::FromStr>(&mut self, column: &'static str) -> Result<T, Error>
     where
-        T::Err: std::fmt::Display,
+        T::Err: std::error::Error + Send + Sync + 'static,
     {
         let word = self.text(column)?;
-        word.parse()
-            .map_err(|why: T::Err| self.corrupt(column, why.to_string()))
+        word.parse().map_err(|why| self.undecodable(column, why))
     }
 
     /// Text that contains JSON, as a tree or as text.
@@ -273,13 +272,24 @@ impl Cells {
         column: &'static str,
         text: &str,
     ) -> Result<T, Error> {
-        serde_json::from_str(text)
-            .map_err(|why| self.corrupt(column, format!("invalid JSON: {why}")))
+        serde_json::from_str(text).map_err(|why| {
+            self.corrupt(column, format!("invalid JSON: {why}"))
+                .caused_by(why)
+        })
+    }
+
+    /// A corruption error for this cell with its cause.
+    pub(crate) fn undecodable(
+        &self,
+        column: &'static str,
+        cause: impl std::error::Error + Send + Sync + 'static,
+    ) -> Error {
+        self.corrupt(column, cause.to_string()).caused_by(cause)
     }
 
     /// A corruption error for this cell.
     pub(crate) fn corrupt(&self, column: &'static str, why: impl Into<String>) -> Error {
-        Error::Corrupt(Corrupt {
+        Error::from(Corrupt {
             table: self.table,
             column,
             row: match &self.key {

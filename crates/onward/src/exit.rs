@@ -79,7 +79,7 @@ impl From<&store::Error> for Exit {
             | store::Error::Address { .. } => Exit::Unavailable,
             store::Error::Move { .. } => Exit::Rejected,
             // The database is reachable; its content or the statement is invalid.
-            store::Error::Corrupt(_) | store::Error::Refused { .. } | _ => Exit::Failed,
+            store::Error::Corrupt { .. } | store::Error::Refused { .. } | _ => Exit::Failed,
         }
     }
 }

@@ -89,9 +89,10 @@ pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
             ));
         }
     };
-    let traces = match COLLECTORS.iter().any(|name| variable(name).is_some()) {
-        true => Some(collector()?),
-        false => None,
+    let traces = if COLLECTORS.iter().any(|name| variable(name).is_some()) {
+        Some(collector()?)
+    } else {
+        None
     };
     let spans = traces.as_ref().map(|traces| {
         let filter = EnvFilter::new("off,onward=info");

@@ -130,9 +130,10 @@ fn sqlite(runtime: &tokio::runtime::Runtime, folder: &Path, callers: &[usize], d
         print_row(&Row::floor("SQLite floor, small rows", callers, &floor));
         for claim_next in [false, true] {
             let (floor, run) = alternate(runtime, folder, callers, claim_next, duration);
-            let name = match claim_next {
-                true => "SQLite floor, claimNext",
-                false => "SQLite floor, same rows",
+            let name = if claim_next {
+                "SQLite floor, claimNext"
+            } else {
+                "SQLite floor, same rows"
             };
             print_row(&Row::floor(name, callers, &floor));
             print_row(&Row::engine_run(

@@ -87,9 +87,10 @@ impl Clock {
     pub(crate) fn offset_ms(&self) -> i64 {
         let (here, monotonic) = self.read_machine();
         let time = self.lock();
-        match time.is_shared {
-            true => time.now(monotonic).saturating_sub(here),
-            false => 0,
+        if time.is_shared {
+            time.now(monotonic).saturating_sub(here)
+        } else {
+            0
         }
     }
 

@@ -15,7 +15,7 @@ pub enum Purpose {
     Chunk,
 }
 
-/// An embedding error.
+/// An embedding error. Text instead of a source, because the client removes credentials from it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedderError {
     /// The model does not respond, or responds with something unexpected. Retried later.

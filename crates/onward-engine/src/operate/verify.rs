@@ -159,7 +159,7 @@ impl Engine {
         });
         match read.await {
             Ok(orphaned) => Ok(orphaned),
-            Err(onward_store::Error::Corrupt(cell)) => Ok(vec![cell.to_string()]),
+            Err(onward_store::Error::Corrupt { cell, .. }) => Ok(vec![cell.to_string()]),
             Err(error) => Err(error.into()),
         }
     }
@@ -187,7 +187,7 @@ impl Engine {
             }
             Ok(None) => Ok((0, Vec::new())),
             // A corrupt cell is a finding, not an error.
-            Err(onward_store::Error::Corrupt(cell)) => Ok((0, vec![cell.to_string()])),
+            Err(onward_store::Error::Corrupt { cell, .. }) => Ok((0, vec![cell.to_string()])),
             Err(error) => Err(error.into()),
         }
     }
@@ -197,7 +197,7 @@ impl Engine {
 fn corrupt_cell(read: Result<(), onward_store::Error>) -> Result<Option<String>, Error> {
     match read {
         Ok(()) => Ok(None),
-        Err(onward_store::Error::Corrupt(cell)) => Ok(Some(cell.to_string())),
+        Err(onward_store::Error::Corrupt { cell, .. }) => Ok(Some(cell.to_string())),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,11 +1,15 @@
 //! Corrupt rows: every read that encounters one returns an error with table, column and row id,
 //! `verify` reports it, and other plans are not affected.
 
+use std::sync::Arc;
+
 use onward_core::command::{ActionSpec, Modification, StepRef};
+use onward_core::condition::InvalidCondition;
 use onward_engine::list::PlanQuery;
 use onward_engine::step::ReviewRequest;
 use onward_engine::{Engine, Error};
 use onward_store::Corrupt;
+use onward_store::codec::Undecodable;
 use onward_testbed::Backend;
 
 use crate::harness::Harness;
@@ -42,13 +46,20 @@ async fn plan_with_all_statuses(harness: &Harness) -> CreatedPlan {
     plan
 }
 
-/// The corrupt cell that a failed call reports.
-pub(crate) fn corrupt_cell<T: std::fmt::Debug>(result: Result<T, Error>) -> Corrupt {
+/// The corrupt cell that a failed call reports, and why it could not be decoded.
+fn corrupt_cell_and_cause<T: std::fmt::Debug>(
+    result: Result<T, Error>,
+) -> (Corrupt, Option<Arc<dyn std::error::Error + Send + Sync>>) {
     let err = error(result);
-    let Error::Store(onward_store::Error::Corrupt(cell)) = err else {
+    let Error::Store(onward_store::Error::Corrupt { cell, source }) = err else {
         panic!("not a corrupt cell: {err}")
     };
-    cell
+    (cell, source)
+}
+
+/// The corrupt cell that a failed call reports.
+pub(crate) fn corrupt_cell<T: std::fmt::Debug>(result: Result<T, Error>) -> Corrupt {
+    corrupt_cell_and_cause(result).0
 }
 
 /// An invalid value for one cell.
@@ -209,6 +220,37 @@ async fn reports_a_corrupt_plan_row(harness: &Harness) {
     assert!(checked.inconsistencies[0].message.contains("failure_kind"));
 }
 
+async fn a_corrupt_cell_keeps_the_error_of_its_decoder(harness: &Harness) {
+    let mut draft = harness.draft(2);
+    draft.branches = vec![harness.branch(1, "true", ActionSpec::SkipTo(StepRef::Order(2)))];
+    let plan = harness.create(draft).await;
+    let full_plan = async || {
+        let read = harness.engine.full_plan(&harness.me, plan.id).await;
+        let (cell, cause) = corrupt_cell_and_cause(read);
+        (cell, cause.expect("the cause was kept"))
+    };
+    let corrupt = |table: &str, set: &str| {
+        harness.corrupt(&format!(
+            "UPDATE {table} SET {set} WHERE plan_id = {}",
+            harness.id_literal(plan.id)
+        ));
+    };
+    corrupt("branches", "condition = 'confidence >'");
+    let (cell, cause) = full_plan().await;
+    assert_eq!(cell.column, "condition");
+    assert!(cause.is::<InvalidCondition>(), "{cause:?}");
+    corrupt("branches", "condition = 'true', params = 'not json'");
+    let (cell, cause) = full_plan().await;
+    assert_eq!(cell.column, "params");
+    assert!(cause.is::<Undecodable>(), "{cause:?}");
+    corrupt("steps", "depends_on = '[\"x\"]'");
+    let (cell, cause) = full_plan().await;
+    assert_eq!(cell.column, "depends_on");
+    let cause = cause.downcast_ref::<Undecodable>().expect("not decoded");
+    assert_eq!(cause.path, "[0]");
+    assert_eq!(cell.why, cause.to_string());
+}
+
 async fn reports_corrupt_step_rows(harness: &Harness) {
     let corruptions = [
         corruption("steps", "superseded", Some(4), "'not json'"),
@@ -329,6 +371,7 @@ async fn reports_corrupt_audit_events(harness: &Harness) {
 }
 
 on_both_databases![
+    a_corrupt_cell_keeps_the_error_of_its_decoder,
     reports_a_corrupt_plan_row,
     reports_corrupt_step_rows,
     reports_corrupt_branch_rows,

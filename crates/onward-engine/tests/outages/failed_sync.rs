@@ -8,12 +8,11 @@ use std::process::Command;
 use onward_core::PlanId;
 use onward_engine::engine::Settings;
 use onward_engine::{Address, Caller, Engine, Error, Faults, Sync};
-use onward_store as store;
 use onward_testbed::{Backend, Rng};
 
 use crate::agents::database::TestDatabase;
 use crate::agents::plans;
-use crate::{assert_unavailable, within_limit};
+use crate::{assert_unavailable, is_input_output_error, within_limit};
 
 /// Upper bound of the store operations of a call.
 const MAX_OPERATIONS: u32 = 20;
@@ -89,11 +88,6 @@ impl Fixture {
         assert!(copied.unwrap().success());
         count_plans(&rusqlite::Connection::open(&copy).unwrap())
     }
-}
-
-/// Whether the system reported `EIO`.
-fn is_input_output_error(error: &store::Error) -> bool {
-    error.to_string().ends_with("(os error 5)")
 }
 
 fn count_plans(connection: &rusqlite::Connection) -> i64 {

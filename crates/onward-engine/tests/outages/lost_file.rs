@@ -151,9 +151,10 @@ async fn the_first_call_after_a_replacement_fails_and_the_next_one_uses_the_new_
         let after = create(&fixture.engine, "after the backup").await.unwrap();
         let address = Address::File(fixture.path.clone());
         let previous = restore(&address, copy, "1".to_owned()).await.unwrap();
-        let failed = match writes {
-            true => fixture.claim().await.map(|_| ()),
-            false => fixture.read().await,
+        let failed = if writes {
+            fixture.claim().await.map(|_| ())
+        } else {
+            fixture.read().await
         };
         assert_unavailable(&failed.expect_err("the file was replaced"));
         fixture.assert_works().await;

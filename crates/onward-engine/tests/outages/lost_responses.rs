@@ -15,6 +15,7 @@ use onward_testbed::{Backend, Rng};
 
 use crate::agents::database::TestDatabase;
 use crate::agents::plans;
+use crate::is_input_output_error;
 
 /// All calls that change a plan.
 const CALLS: [&str; 9] = [
@@ -64,14 +65,17 @@ async fn fail_every_operation(backend: Backend) {
             let fault_occurred = !faults.is_pending();
             faults.fail_after(NEVER);
             let changed = fixture.count_events().await != before;
-            // The message of an injected fault ends with the name of its point, or with the number
-            // of the system error of a failed sync.
-            let message = result.as_ref().err().map(ToString::to_string);
-            let failed_at = |point| message.as_ref().is_some_and(|text| text.ends_with(point));
-            if failed_at("(os error 5)") {
+            let failed_to_sync =
+                matches!(&result, Err(Error::Store(error)) if is_input_output_error(error));
+            if failed_to_sync {
                 synced.push(call);
             }
-            let response_lost = failed_at("(os error 5)") || failed_at("(Committed)");
+            // The message of any other injected fault ends with the name of its point.
+            let message = result.as_ref().err().map(ToString::to_string);
+            let response_lost = failed_to_sync
+                || message
+                    .as_ref()
+                    .is_some_and(|text| text.ends_with("(Committed)"));
             if changed != (result.is_ok() || response_lost) {
                 violations.push(format!(
                     "`{call}`, operation {number}: {message:?}, changed: {changed}"

@@ -32,6 +32,7 @@ mod older_database;
 mod server_crash;
 mod unresponsive_server;
 
+use std::io;
 use std::time::Duration;
 
 use onward_core::Code;
@@ -57,6 +58,16 @@ fn assert_failures_are_unavailable(records: &[Record]) {
 async fn within_limit<T>(future: impl Future<Output = T>) -> T {
     let result = tokio::time::timeout(LIMIT, future).await;
     result.expect("call completed within the limit")
+}
+
+/// Whether the system reported `EIO`.
+fn is_input_output_error(error: &store::Error) -> bool {
+    const EIO: i32 = 5;
+    let store::Error::Unavailable { source, .. } = error else {
+        return false;
+    };
+    let cause = source.as_ref().and_then(|cause| cause.downcast_ref());
+    cause.and_then(io::Error::raw_os_error) == Some(EIO)
 }
 
 /// The database is unavailable, and the error has a hint. Other store errors have the same code.

@@ -26,14 +26,13 @@ mod readers;
 mod relocation;
 mod restore;
 mod sign_bit_cache;
+mod statement_text;
 mod write_queue;
 mod writer;
 
 pub(crate) use backup::back_up;
 pub(crate) use file::File;
 pub(crate) use leader::lead;
-#[cfg(test)]
-pub(crate) use migrate::STEPS;
 pub(crate) use migrate::{VERSION, version};
 pub(crate) use paths::{files, log_size};
 pub(crate) use presence::{announce, versions};

@@ -242,7 +242,7 @@ impl Facts<'_> {
         // Reading the row fails and names the cell, unless the cell is one that is derived.
         match step::steps(rows) {
             Err(why) => why,
-            Ok(_) => Error::Corrupt(Corrupt {
+            Ok(_) => Error::from(Corrupt {
                 table: "steps",
                 column: "status",
                 row: id.to_string(),
@@ -463,7 +463,7 @@ fn matching_sets(rows: Vec<Row>, offered: Option<&[String]>) -> Result<Vec<Arc<s
     for row in rows {
         let mut cells = row.cells("steps");
         let set = cells.text("labels")?;
-        let labels = labels(&set).map_err(|error| cells.corrupt("labels", error.to_string()))?;
+        let labels = labels(&set).map_err(|error| cells.undecodable("labels", error))?;
         if covers(offered, &labels) {
             sets.push(set);
         }

@@ -91,7 +91,7 @@ pub(crate) fn audit_entries(commit: &Commit<'_>) -> impl Iterator<Item = Stateme
 
 /// Adds an entry of the audit trail.
 pub(crate) fn audit_entry(plan: PlanId, entry: &Entry) -> Statement {
-    Statement::new(Query::EventInsert, event::inserted(plan, entry)).racing()
+    Statement::new(Query::EventInsert, event::inserted(plan, entry))
 }
 
 /// Sets when the sweep must check a plan. No sweep changes due times after `quiet` while this is

@@ -144,9 +144,10 @@ impl CacheSession {
     /// The due time that a commit must write: unchanged if the stored one is early enough.
     pub(crate) fn due_to_write(&mut self, commit: &Commit<'_>) -> Due {
         let cached = self.plan_mut(commit.head.id);
-        match cached.is_none_or(|cached| cached.due.update(commit.due, commit.quiet_until())) {
-            true => commit.due,
-            false => Due::Unchanged,
+        if cached.is_none_or(|cached| cached.due.update(commit.due, commit.quiet_until())) {
+            commit.due
+        } else {
+            Due::Unchanged
         }
     }
 

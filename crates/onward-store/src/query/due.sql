@@ -1,20 +1,13 @@
 -- Due times: when the sweep must check each plan.
 
--- name: due_sooner (sqlite)
--- Differs because PostgreSQL merges it with other row changes (`row_change.rs`). `$4` has no effect:
--- no other writer is active meanwhile.
-INSERT INTO due (tenant_id, plan_id, at) VALUES ($1, $2, $3)
-ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at
-WHERE excluded.at < due.at AND $4 IS NOT NULL;
+-- name: due_sooner
+-- A row change: `row_change.rs` describes it, and the backends render it.
 
--- name: due_set (sqlite)
--- Differs for the same reason.
-INSERT INTO due (tenant_id, plan_id, at) VALUES ($1, $2, $3)
-ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at;
+-- name: due_set
+-- A row change.
 
--- name: due_clear (sqlite)
--- Differs for the same reason.
-DELETE FROM due WHERE tenant_id = $1 AND plan_id = $2;
+-- name: due_clear
+-- A row change.
 
 -- name: due_late (sqlite)
 -- Differs because there is no row security here. The plans that would be checked after a step stalls,

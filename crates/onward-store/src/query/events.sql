@@ -23,10 +23,8 @@ SELECT count(*) AS attempts, count(DISTINCT step_id) AS steps,
     (SELECT tokens FROM plans WHERE plans.tenant_id = $1 AND plans.plan_id = $2) AS tokens
 FROM events WHERE tenant_id = $1 AND plan_id = $2 AND name = 'step_started';
 
--- name: event_insert (sqlite)
--- Differs because PostgreSQL merges it with other row changes (`row_change.rs`).
-INSERT INTO events (tenant_id, plan_id, seq, commit_seq, at, actor, session, name, step_id, details)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+-- name: event_insert
+-- A row change: `row_change.rs` describes it, and the backends render it.
 
 -- name: events_after
 SELECT {event} FROM events

@@ -169,16 +169,9 @@ UPDATE plans SET last_session = $3, pending = $4, in_progress = $5, awaiting_inp
     acted_at = coalesce($12, acted_at), worked_at = coalesce($13, worked_at), version_tag = $14
 WHERE tenant_id = $1 AND plan_id = $2 AND seq = $15 AND version_tag = $16;
 
--- name: plan_move (sqlite)
--- Differs because PostgreSQL merges it with other row changes (`row_change.rs`). For a plan
--- whose state or number of steps changes.
-UPDATE plans SET status = $3, open_reviews = $4, marked_at = $5, ended_at = $6,
-    failure_kind = $7, failure_words = $8, last_session = $9, pending = $10, in_progress = $11,
-    awaiting_input = $12, completed = $13, skipped = $14, failed = $15, seq = $16, updated_at = $17,
-    acted_at = coalesce($18, acted_at), acted_about = coalesce($18, acted_at) / 10000,
-    worked_at = coalesce($19, worked_at), steps = $10 + $11 + $12 + $13 + $14 + $15,
-    version_tag = $20
-WHERE tenant_id = $1 AND plan_id = $2 AND seq = $21 AND version_tag = $22;
+-- name: plan_move
+-- A row change: `row_change.rs` describes it, and the backends render it. For a plan whose state or number of
+-- steps changes.
 
 -- name: plan_supersede
 UPDATE plans SET superseded = CAST($3 AS bigint) WHERE tenant_id = $1 AND plan_id = $2;

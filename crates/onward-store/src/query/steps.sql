@@ -247,25 +247,12 @@ VALUES ($1, $2, $3, CAST($4 AS bigint), CAST($5 AS text), $6, $7, $8, CAST($9 AS
     CAST($10 AS bigint), $11, 'pending', 1, 0, '[]', $12, CAST($13 AS bigint), $14, $15,
     CAST($16 AS bigint));
 
--- name: step_update (sqlite)
--- Differs because PostgreSQL merges it with other row changes (`row_change.rs`).
-UPDATE steps SET {advanced}, last_progress_at = $17, monitored = $18, stall_marked_at = $19,
-    undelivered = $20, kept_artifact_id = $21, review = $22, result_evidence = $23,
-    skipped_by_branch = $24, skipped_by_review = $25, failure_kind = $26, failure_words = $27,
-    superseded = $28
-WHERE tenant_id = $1 AND step_id = $2;
+-- name: step_update
+-- A row change: `row_change.rs` describes it, and the backends render it.
 
--- fragment: advanced
--- The commit in which a step ended is kept, even if its instructions are rewritten later.
-status = $3, attempt = $4, claim_token = $5, claim_session = $6, started_at = $7, ended_at = $8,
-    result_summary = $9, result_confidence = $10, result = $11, result_report = $12,
-    result_notes = $13, updated_at = $14, stalls_at = $15, ended_commit = coalesce(ended_commit, $16)
-
--- name: step_advance (sqlite)
--- Differs for the same reason. For a step that was only claimed or completed, as in most
--- transitions: each column has a cost.
-UPDATE steps SET {advanced}
-WHERE tenant_id = $1 AND step_id = $2;
+-- name: step_advance
+-- A row change, for a step that was only claimed or completed, as in most transitions: each column
+-- has a cost.
 
 -- name: step_note
 UPDATE steps SET last_note = $3, last_percent = $4, noted_at = $5

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use onward_core::finding::Finding;
+use onward_core::policy::UnknownVariant;
 use onward_core::{PlanId, StepId, Timestamp};
 
 use crate::change::Subject;
@@ -53,11 +54,14 @@ impl fmt::Display for Delivery {
 }
 
 impl FromStr for Delivery {
-    type Err = String;
+    type Err = UnknownVariant;
 
-    fn from_str(word: &str) -> Result<Self, String> {
+    fn from_str(word: &str) -> Result<Self, UnknownVariant> {
         let known = Self::ALL.into_iter().find(|one| one.as_str() == word);
-        known.ok_or_else(|| format!("`{word}` is not a delivery state"))
+        known.ok_or_else(|| UnknownVariant {
+            value: word.to_owned(),
+            expected: format!("`{}`", Self::ALL.map(Self::as_str).join("`, `")),
+        })
     }
 }
 

@@ -182,9 +182,10 @@ impl SearchIndex<'_> {
 pub(crate) fn hit(row: Row) -> Result<Hit, Error> {
     let mut cells = row.cells("chunks");
     let id = cells.id("source_id")?;
-    let source = match cells.flag("is_output")? {
-        true => Source::Output(OutputId::new(id)),
-        false => Source::Artifact(ArtifactId::new(id)),
+    let source = if cells.flag("is_output")? {
+        Source::Output(OutputId::new(id))
+    } else {
+        Source::Artifact(ArtifactId::new(id))
     };
     let chunk = (cells.u64("starts_at")?, cells.u64("characters")?);
     let title = cells.string("title")?;

@@ -27,11 +27,11 @@ fn read(cells: &mut Cells) -> Result<Branch, Error> {
     let after = StepId::new(cells.id("after_step")?);
     let condition = cells.text("condition")?;
     let condition =
-        Condition::parse(&condition).map_err(|why| cells.corrupt("condition", why.to_string()))?;
+        Condition::parse(&condition).map_err(|why| cells.undecodable("condition", why))?;
     let word = cells.text("action")?;
     let params = cells.text("params")?;
-    let action = codec::decode_action(&word, &params)
-        .map_err(|why| cells.corrupt("params", why.to_string()))?;
+    let action =
+        codec::decode_action(&word, &params).map_err(|why| cells.undecodable("params", why))?;
     Ok(Branch {
         id,
         after,

@@ -204,7 +204,7 @@ fn owner(cells: &mut Cells) -> Result<Option<Owner>, Error> {
 fn interruption(cells: &mut Cells) -> Result<Option<Interruption>, Error> {
     let cause = cells.maybe_text("cause")?;
     let cause = cause.map(|word| word.parse::<Cause>()).transpose();
-    let cause = cause.map_err(|why| cells.corrupt("cause", why.to_string()))?;
+    let cause = cause.map_err(|why| cells.undecodable("cause", why))?;
     match (cause, cells.maybe_at("interrupted_at")?) {
         (Some(cause), Some(interrupted_at)) => Ok(Some(Interruption {
             cause,

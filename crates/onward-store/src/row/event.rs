@@ -63,8 +63,8 @@ fn beside(cells: &mut Cells) -> Result<Entry, Error> {
     let name = cells.text("name")?;
     let step = cells.maybe_id("step_id")?.map(StepId::new);
     let details = cells.text("details")?;
-    let event = codec::decode(&name, step, &details)
-        .map_err(|why| cells.corrupt("details", why.to_string()))?;
+    let event =
+        codec::decode(&name, step, &details).map_err(|why| cells.undecodable("details", why))?;
     Ok(Entry {
         seq,
         commit_seq,

@@ -286,7 +286,11 @@ fn claims(cells: &mut Cells) -> Result<Vec<SeenClaim>, Error> {
     let stored: Vec<(String, String)> = mirror(cells, "claims")?;
     let claims = stored.into_iter().map(|(step, token)| {
         let step = step.parse();
-        let step = step.map_err(|_| cells.corrupt("claims", "contains an invalid step id"))?;
+        let step = step.map_err(|why| {
+            cells
+                .corrupt("claims", "contains an invalid step id")
+                .caused_by(why)
+        })?;
         let token = ClaimToken::new(token);
         Ok(SeenClaim { step, token })
     });
@@ -361,13 +365,13 @@ fn maybe_word<T: std::str::FromStr>(
     column: &'static str,
 ) -> Result<Option<T>, Error>
 where
-    T::Err: std::fmt::Display,
+    T::Err: std::error::Error + Send + Sync + 'static,
 {
     let Some(word) = cells.maybe_text(column)? else {
         return Ok(None);
     };
     let word = word.parse().map(Some);
-    word.map_err(|why: T::Err| cells.corrupt(column, why.to_string()))
+    word.map_err(|why| cells.undecodable(column, why))
 }
 
 /// Parameters of `turn_write` after the session.

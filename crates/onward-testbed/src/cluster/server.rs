@@ -19,7 +19,7 @@ use super::programs::{Programs, set_server_user};
 /// stopped server.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
-/// The number of ports to try if another process takes the port first.
+/// The number of ports to try, because another process may take the port first.
 const MAX_PORTS: usize = 5;
 
 const MAX_LOG_LINES: usize = 20;
@@ -43,9 +43,7 @@ impl Server {
                     let supervisor = Mutex::new(supervisor);
                     return Ok(Self { supervisor, port });
                 }
-                Err(error) if attempt == MAX_PORTS || !error.contains("could not bind") => {
-                    return Err(error);
-                }
+                Err(error) if attempt == MAX_PORTS => return Err(error),
                 Err(_) => attempt += 1,
             }
         }
@@ -118,7 +116,7 @@ impl Supervisor {
                 Some(_) => "default",
                 None => "small",
             })
-            // `start` parses the server's messages about ports, which must be in English.
+            // Tests read the server's log, which must be in English.
             .env("LC_ALL", "C")
             // The server's user may not have access to the current directory.
             .current_dir("/")

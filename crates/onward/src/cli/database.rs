@@ -52,11 +52,12 @@ impl Database {
         engine.announce_version();
         let unavailable =
             |failure: &Failure| failure.exit == Exit::Unavailable && is_server(&cx.config.database);
-        let opened = match is_server(&cx.config.database) {
-            true => timeout(START, Self::new(cx, engine.clone()))
+        let opened = if is_server(&cx.config.database) {
+            timeout(START, Self::new(cx, engine.clone()))
                 .await
-                .unwrap_or_else(|_| Err(not_connected().into())),
-            false => Self::new(cx, engine.clone()).await,
+                .unwrap_or_else(|_| Err(not_connected().into()))
+        } else {
+            Self::new(cx, engine.clone()).await
         };
         match opened {
             Err(failure) if unavailable(&failure) => {

@@ -74,11 +74,10 @@ impl Fixture {
         let raw::Arguments { values, issues } = arguments;
         let values = Value::Object(values);
         let result = self.runtime.block_on(async {
-            match issues.is_empty() {
-                true => tools::call(context, &caller, tool, values).await,
-                false => {
-                    tools::call_with_invalid_fields(context, &caller, tool, values, issues).await
-                }
+            if issues.is_empty() {
+                tools::call(context, &caller, tool, values).await
+            } else {
+                tools::call_with_invalid_fields(context, &caller, tool, values, issues).await
             }
         });
         match result {

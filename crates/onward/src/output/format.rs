@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use onward_core::Timestamp;
+use onward_engine::Owner;
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -207,10 +208,7 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
 
 /// The name of a caller without the kind of its credential: `alice` instead of `user:alice`.
 pub(crate) fn person(actor: &str) -> String {
-    let name = ["user:", "token:", "operator:"]
-        .iter()
-        .find_map(|kind| actor.strip_prefix(kind));
-    sanitize_line(name.unwrap_or(actor))
+    sanitize_line(Owner::person_of(actor))
 }
 
 /// The first four characters of an id, for `onward step` and `onward review`.

@@ -121,7 +121,7 @@ impl Examination {
 }
 
 fn open(path: &Path) -> io::Result<Lines> {
-    Lines::open(path).map_err(|error| io::Error::other(error.to_string()))
+    Lines::open(path).map_err(io::Error::other)
 }
 
 /// Reads a session and finds its defects.
@@ -184,4 +184,27 @@ fn read_text(lines: Lines) -> Result<String, Error> {
     let read = lines.into_bytes().read_to_string(&mut text);
     read.map_err(|cause| Error::from_io(&name, cause))?;
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onward_engine::store;
+
+    #[test]
+    fn write_errors_keep_their_cause() {
+        let missing = Path::new("/missing/session");
+        let error = open(missing).err().expect("the file is missing");
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+        assert!(matches!(cause, Some(Error::NotFound { .. })), "{error:?}");
+        for written in [
+            store_file::write_copy(missing, missing, &[]),
+            store_file::write_in_place(missing, missing, &[]),
+        ] {
+            let error = written.expect_err("the database is missing");
+            let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+            let is_address = matches!(cause, Some(store::Error::Address { .. }));
+            assert!(is_address, "{error:?}");
+        }
+    }
 }

@@ -250,9 +250,10 @@ impl Operation {
                 place[&argument.name] = value;
             }
         }
-        let query = match query.is_empty() {
-            true => String::new(),
-            false => format!("?{}", query.join("&")),
+        let query = if query.is_empty() {
+            String::new()
+        } else {
+            format!("?{}", query.join("&"))
         };
         let mut arguments = arguments(&self.path, body.as_ref(), ours);
         for (name, value) in named {
@@ -420,9 +421,12 @@ async fn isolates_tenants_on_pages(setup: Program) {
             let mut responses = Vec::new();
             for other in [&their_ids, &missing] {
                 let ours = tenants.our_ids().await;
-                let filled = page_routes::fill(path, |name| match name == parameter {
-                    true => other.clone(),
-                    false => ours.clone(),
+                let filled = page_routes::fill(path, |name| {
+                    if name == parameter {
+                        other.clone()
+                    } else {
+                        ours.clone()
+                    }
                 });
                 let response = visitor.visit(method, &filled, fields).await;
                 assert_eq!(response.status.as_u16(), 404, "{filled}: {response:?}");

@@ -189,7 +189,7 @@ fn reported(db_error: &DbError, what: &str) -> Error {
         "40001" | "40P01" | "23505" | OUTDATED => return Error::LostRace,
         WRONG_COUNT => return Error::refused(db_error.message()),
         "XX001" | "XX002" => {
-            return Error::Corrupt(Corrupt {
+            return Error::from(Corrupt {
                 table: "(server)",
                 column: "(page)",
                 row: "?".to_owned(),

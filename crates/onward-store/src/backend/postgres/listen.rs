@@ -187,9 +187,10 @@ impl Exchange {
     ) -> Result<(), tokio_postgres::Error> {
         let before = self.sent;
         self.sent = before.saturating_add(sent.len());
-        match before < statistics::CHANGES && self.sent >= statistics::CHANGES {
-            true => statistics::analyze(client).await,
-            false => Ok(()),
+        if before < statistics::CHANGES && self.sent >= statistics::CHANGES {
+            statistics::analyze(client).await
+        } else {
+            Ok(())
         }
     }
 

@@ -45,13 +45,13 @@ type Key = (Vec<(Query, Expect)>, bool, OnLostRace);
 static TEXTS: LazyLock<RwLock<HashMap<Key, Arc<MessageText>>>> = LazyLock::new(RwLock::default);
 
 impl MessageText {
-    /// The text of a message with these statements. A row change is rendered differently if the
-    /// database is distributed.
+    /// The text of a message with these statements; `None` if one of them has no text. A row change
+    /// is rendered differently if the database is distributed.
     pub(super) fn new(
         run: &[&Statement],
         distributed: bool,
         on_lost_race: OnLostRace,
-    ) -> Arc<Self> {
+    ) -> Option<Arc<Self>> {
         let statements: Vec<_> = run.iter().map(|one| (one.query, one.expect)).collect();
         let on_lost_race = match statements.first() {
             _ if distributed => OnLostRace::Fail,
@@ -64,34 +64,41 @@ impl MessageText {
         // A panic while adding an entry leaves the map valid.
         let known = TEXTS.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = known.get(&key) {
-            return Arc::clone(text);
+            return Some(Arc::clone(text));
         }
         drop(known);
-        let text = Arc::new(Self::render(&key.0, distributed, on_lost_race));
+        let text = Arc::new(Self::render(&key.0, distributed, on_lost_race)?);
         let mut known = TEXTS.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(known.entry(key).or_insert(text))
+        Some(Arc::clone(known.entry(key).or_insert(text)))
     }
 
-    fn render(statements: &[(Query, Expect)], distributed: bool, on_lost_race: OnLostRace) -> Self {
+    fn render(
+        statements: &[(Query, Expect)],
+        distributed: bool,
+        on_lost_race: OnLostRace,
+    ) -> Option<Self> {
         let returns_keys = on_lost_race != OnLostRace::Fail;
-        let (sql, returns_rows) = match statements {
-            [(query, _), ..] if query.row_change().is_some() => {
-                (merged(statements, distributed, on_lost_race), false)
+        let (query, expect) = *statements.first()?;
+        let (sql, returns_rows) = if query.row_change().is_some() {
+            (merged(statements, distributed, on_lost_race), false)
+        } else {
+            let text = query.text(Dialect::Postgres)?;
+            match expect {
+                Expect::Any => (text.to_owned(), true),
+                Expect::Version | Expect::NewKey if returns_keys => {
+                    (format!("{text} RETURNING 1::bigint"), false)
+                }
+                Expect::Version | Expect::NewKey | Expect::Rows(_) => {
+                    (checked(query, text, expect), false)
+                }
             }
-            [(query, Expect::Version | Expect::NewKey), ..] if returns_keys => {
-                let text = query.text(Dialect::Postgres);
-                (format!("{text} RETURNING 1::bigint"), false)
-            }
-            [(query, Expect::Any), ..] => (query.text(Dialect::Postgres).to_owned(), true),
-            [(query, expect), ..] => (checked(*query, *expect), false),
-            [] => (String::new(), false),
         };
-        Self {
+        Some(Self {
             sql,
             returns_rows,
             returns_keys,
             columns: OnceLock::new(),
-        }
+        })
     }
 }
 
@@ -152,20 +159,13 @@ pub(super) fn mergeable(statements: &[&Statement], distributed: bool) -> usize {
 /// `Some(None)` if no other statement can change the row: it is new, or padding.
 pub(super) fn changed_row(statement: &Statement) -> Option<Option<(&'static str, &Value)>> {
     let change = statement.query.row_change()?;
-    let is_new = matches!(
-        change.effect,
-        Effect::Insert {
-            on_conflict: "",
-            ..
-        }
-    );
+    let is_new = change.effect == Effect::Insert;
     let key = statement.params.get(1).filter(|key| **key != Value::Null);
     Some(key.filter(|_| !is_new).map(|key| (change.table, key)))
 }
 
 /// A statement that fails if it affects another number of rows than required.
-fn checked(query: Query, expect: Expect) -> String {
-    let text = query.text(Dialect::Postgres);
+fn checked(query: Query, text: &str, expect: Expect) -> String {
     let count = "(SELECT count(*) FROM change)";
     let rows = expect.rows().unwrap_or_default();
     let failure = failure(query, expect, count, rows);
@@ -255,7 +255,7 @@ fn merged_by_key(mut groups: Vec<Rows>, skips_locked: bool) -> String {
     );
     let is_one = groups.first().is_some_and(|rows| rows.count == 1);
     // The rows that depend on the first group refer to it by a column of the same name.
-    let column = groups.first().map_or("", Rows::key);
+    let column = groups.first().map_or("", |rows| rows.change.key());
     for (place, rows) in groups.iter_mut().enumerate() {
         rows.is_checked = false;
         rows.depends_on = match place {
@@ -270,7 +270,11 @@ fn merged_by_key(mut groups: Vec<Rows>, skips_locked: bool) -> String {
         };
         let mut text = rows.text();
         if place == 0 {
-            text += &format!(" RETURNING {}.{} AS key", rows.change.table, rows.key());
+            text += &format!(
+                " RETURNING {}.{} AS key",
+                rows.change.table,
+                rows.change.key()
+            );
         }
         parts.push(format!("c{place} AS ({text})"));
     }
@@ -278,17 +282,18 @@ fn merged_by_key(mut groups: Vec<Rows>, skips_locked: bool) -> String {
 }
 
 /// The columns of the parameters that are sent. In a distributed database, an insert is never
-/// skipped, so the parameter that decides it is left out.
+/// skipped, so the parameter that decides it is omitted.
 fn columns(change: &RowChange, distributed: bool) -> &'static [(&'static str, Type)] {
-    match (&change.effect, change.columns) {
-        (
-            Effect::Insert {
-                unless: Some(_), ..
-            },
-            [stored @ .., _],
-        ) if distributed => stored,
-        (_, columns) => columns,
+    if distributed {
+        change.stored()
+    } else {
+        change.columns
     }
+}
+
+/// A parameter, as a column of the rows `new`.
+fn new_column(name: &str) -> String {
+    format!("new.{name}")
 }
 
 /// Adjacent changes of the same kind in a merged statement.
@@ -314,13 +319,9 @@ enum Dependency {
 }
 
 impl Rows {
-    fn key(&self) -> &'static str {
-        self.change.columns.first().map_or("", |(key, _)| *key)
-    }
-
     /// SQL that locks the rows, except those that another transaction has locked.
     fn lock(&self) -> String {
-        let (table, key) = (self.change.table, self.key());
+        let (table, key) = (self.change.table, self.change.key());
         let numbers = (0..self.count).filter_map(|row| self.numbers(row).next());
         let rows: Vec<String> = numbers
             .map(|(number, _)| format!("(CAST(${number} AS uuid))"))
@@ -353,7 +354,7 @@ impl Rows {
 
     fn text(&self) -> String {
         let table = self.change.table;
-        let key = self.key();
+        let key = self.change.key();
         let depends = self.dependency();
         // `least` of one value has no effect, but makes the planner expect one row and look it up by
         // its key. For several rows it would scan all rows of a tenant, if there were few when the
@@ -363,18 +364,16 @@ impl Rows {
         );
         let new = self.new_rows();
         let text = match self.change.effect {
-            Effect::Update { computed, version } => {
-                let set = self.assignments(computed, version);
+            Effect::Update { version, .. } => {
+                let set = self.change.assignments(new_column);
                 let version: String = version
                     .iter()
                     .map(|(column, parameter)| format!(" AND {table}.{column} = new.{parameter}"))
                     .collect();
                 format!("UPDATE {table} SET {set} FROM {new} WHERE {by_key}{version}{depends}")
             }
-            Effect::Insert {
-                on_conflict,
-                unless,
-            } => self.insert(on_conflict, unless),
+            Effect::Insert => self.insert(None),
+            Effect::Upsert { unless, .. } => self.insert(unless),
             Effect::Delete => format!("DELETE FROM {table} USING {new} WHERE {by_key}{depends}"),
         };
         if self.is_checked {
@@ -384,31 +383,11 @@ impl Rows {
         }
     }
 
-    fn assignments(&self, computed: &[(&str, &str)], version: &[(&str, &str)]) -> String {
-        let is_plain = |column: &str| {
-            let is_computed = computed.iter().any(|(name, _)| *name == column);
-            !is_computed && version.iter().all(|(_, parameter)| *parameter != column)
-        };
-        let columns = self.change.columns.iter().skip(1).map(|(name, _)| *name);
-        let plain = columns
-            .filter(|column| is_plain(column))
-            .map(|column| format!("{column} = new.{column}"));
-        let computed = computed
-            .iter()
-            .map(|(column, expression)| format!("{column} = {expression}"));
-        plain.chain(computed).collect::<Vec<_>>().join(", ")
-    }
-
     /// Citus does not support an insert from a list of rows with parameters; without one, there are
     /// no padding rows, which have no key.
-    fn insert(&self, on_conflict: &str, unless: Option<&str>) -> String {
+    fn insert(&self, unless: Option<&str>) -> String {
         let table = self.change.table;
-        let columns = columns(self.change, self.distributed);
-        let stored = match unless {
-            Some(_) if !self.distributed => &columns[..columns.len() - 1],
-            Some(_) | None => columns,
-        };
-        let names: Vec<&str> = stored.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = self.change.stored().iter().map(|(name, _)| *name).collect();
         let into = format!("INSERT INTO {table} (tenant_id, {})", names.join(", "));
         let rows = if self.distributed {
             let row = |row| {
@@ -418,20 +397,18 @@ impl Rows {
             let rows: Vec<String> = (0..self.count).map(row).collect();
             format!("VALUES {}", rows.join(", "))
         } else {
-            let key = names.first().copied().unwrap_or_default();
+            let unless = unless.map(|unless| self.change.fill(unless, new_column));
             let unless =
                 unless.map_or(String::new(), |unless| format!(" AND {unless} IS NOT TRUE"));
             format!(
-                "SELECT $1, new.{} FROM {} WHERE new.{key} IS NOT NULL{unless}{}",
+                "SELECT $1, new.{} FROM {} WHERE new.{} IS NOT NULL{unless}{}",
                 names.join(", new."),
                 self.new_rows(),
+                self.change.key(),
                 self.dependency()
             )
         };
-        match on_conflict {
-            "" => format!("{into} {rows}"),
-            on_conflict => format!("{into} {rows} ON CONFLICT {on_conflict}"),
-        }
+        format!("{into} {rows}{}", self.change.on_conflict())
     }
 
     /// The parameters as rows of the table `new`.

@@ -38,11 +38,12 @@ impl<'b> Messages<'b> {
         let mut runs = Vec::with_capacity(statements.len());
         while !statements.is_empty() {
             let (run, rest) = statements.split_at(mergeable(statements, distributed));
-            let text = MessageText::new(run, distributed, on_lost_race);
-            if text.sql.is_empty() {
-                let name = run[0].query.name();
-                return Err(Error::refused(format!("`{name}` has no text")));
-            }
+            let Some(text) = MessageText::new(run, distributed, on_lost_race) else {
+                return Err(Error::refused(format!(
+                    "`{}` has no text",
+                    run[0].query.name()
+                )));
+            };
             runs.push((run, text));
             statements = rest;
         }

@@ -126,13 +126,15 @@ pub(super) fn trusting(wish: &Wish, shown: &str) -> Result<Tls, Error> {
     let mut roots = RootCertStore::empty();
     match &wish.root {
         Some(path) => {
-            let unreadable =
-                |why| failed(format!("cannot read a certificate from `{path}`: {why}"));
+            let unreadable = |why| {
+                failed(format!("cannot read a certificate from `{path}`: {why}")).caused_by(why)
+            };
             for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
                 roots.add(certificate.map_err(unreadable)?).map_err(|why| {
                     failed(format!(
                         "`{path}` is not the certificate of an authority: {why}"
                     ))
+                    .caused_by(why)
                 })?;
             }
         }
@@ -152,7 +154,7 @@ pub(super) fn trusting(wish: &Wish, shown: &str) -> Result<Tls, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|why| failed(why.to_string()))?
+        .map_err(|why| failed(why.to_string()).caused_by(why))?
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(Tls::Rustls(Connector {
@@ -163,6 +165,8 @@ pub(super) fn trusting(wish: &Wish, shown: &str) -> Result<Tls, Error> {
 
 #[cfg(test)]
 mod tests {
+    use rustls::pki_types::pem;
+
     use super::*;
 
     #[test]
@@ -180,10 +184,8 @@ mod tests {
     #[test]
     fn names_a_certificate_file_that_is_missing() {
         let (_, options) = wish("postgres://db/onward?sslrootcert=/nowhere/ca.pem");
-        let why = trusting(&options, "postgres://db/onward")
-            .err()
-            .unwrap()
-            .to_string();
-        assert!(why.contains("/nowhere/ca.pem"), "{why}");
+        let why = trusting(&options, "postgres://db/onward").err().unwrap();
+        assert!(why.cause::<pem::Error>().is_some(), "{why:?}");
+        assert!(why.to_string().contains("/nowhere/ca.pem"), "{why}");
     }
 }

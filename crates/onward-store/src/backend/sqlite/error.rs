@@ -19,15 +19,6 @@ pub(super) fn running(why: Sqlite, what: &'static str) -> Error {
     }
 }
 
-/// Whether a statement violated a primary key or a unique index.
-pub(super) fn is_duplicate(why: &Sqlite) -> bool {
-    let code = why.sqlite_error().map(|error| error.extended_code);
-    matches!(
-        code,
-        Some(ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_UNIQUE)
-    )
-}
-
 /// Whether SQLite could not sync a file.
 pub(super) fn is_sync_failure(why: &Sqlite) -> bool {
     let code = why.sqlite_error().map(|error| error.extended_code);
@@ -91,7 +82,7 @@ fn known(code: ErrorCode, message: &str) -> Option<Error> {
             "check that the file and its directory are writable"
         }
         ErrorCode::DatabaseCorrupt => {
-            return Some(Error::Corrupt(Corrupt {
+            return Some(Error::from(Corrupt {
                 table: "(file)",
                 column: "(page)",
                 row: "?".to_owned(),
@@ -109,7 +100,12 @@ mod tests {
 
     #[test]
     fn errors_keep_their_cause() {
-        for code in [ffi::SQLITE_NOTADB, ffi::SQLITE_CANTOPEN, ffi::SQLITE_MISUSE] {
+        for code in [
+            ffi::SQLITE_NOTADB,
+            ffi::SQLITE_CANTOPEN,
+            ffi::SQLITE_CORRUPT,
+            ffi::SQLITE_MISUSE,
+        ] {
             let failure = || Sqlite::SqliteFailure(ffi::Error::new(code), None);
             for error in [opening(failure(), Path::new("f")), running(failure(), "q")] {
                 assert_eq!(error.cause::<Sqlite>(), Some(&failure()), "{error}");

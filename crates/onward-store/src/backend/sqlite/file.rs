@@ -9,9 +9,9 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use uuid::Uuid;
 
 use super::sign_bit_cache::SignBitCache;
-use super::{busy, error};
+use super::{busy, error, statement_text};
 use crate::error::Error;
-use crate::query::{Dialect, Query};
+use crate::query::Query;
 use crate::statement::Statement;
 use crate::value::{Columns, Row, Value};
 
@@ -95,19 +95,14 @@ impl File {
     }
 
     fn one(&mut self, statement: &Statement) -> Result<Vec<Row>, Error> {
-        let text = statement.query.text(Dialect::Sqlite);
+        let (text, parameters) = statement_text::text(statement.query)?;
         let failed = |why| error::running(why, statement.query.name());
         let mut prepared = self.file.prepare_cached(text).map_err(failed)?;
-        let params = rusqlite::params_from_iter(&statement.params);
+        let sent = parameters.unwrap_or(statement.params.len());
+        let params = rusqlite::params_from_iter(statement.params.iter().take(sent));
         let width = prepared.column_count();
         if width == 0 {
-            let affected = match prepared.execute(params) {
-                Ok(affected) => affected,
-                Err(why) if statement.races && error::is_duplicate(&why) => {
-                    return Err(Error::LostRace);
-                }
-                Err(why) => return Err(failed(why)),
-            };
+            let affected = prepared.execute(params).map_err(failed)?;
             statement.check(u64::try_from(affected).unwrap_or(u64::MAX))?;
             return Ok(Vec::new());
         }

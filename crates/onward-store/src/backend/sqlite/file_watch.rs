@@ -230,9 +230,10 @@ impl FileWatch {
 
     /// Fails if the file with this number is not the one at the path.
     pub(super) fn check_generation(&self, generation: u32) -> Result<(), Error> {
-        match self.check()? == generation {
-            true => Ok(()),
-            false => Err(Loss::Replaced.error(&self.given)),
+        if self.check()? == generation {
+            Ok(())
+        } else {
+            Err(Loss::Replaced.error(&self.given))
         }
     }
 

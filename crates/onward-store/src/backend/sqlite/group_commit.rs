@@ -11,6 +11,9 @@
 //! Before a job gets its result, the file is checked (`file_watch`): a commit to a file that was
 //! deleted or replaced is not acknowledged. After a failed sync nothing more is acknowledged: the
 //! writer opens the file again and moves the content of the log to the database first.
+//!
+//! Tests: the conformance suite for jobs that fail after a write;
+//! `onward-engine/tests/outages/failed_sync.rs` and `lost_file.rs` for acknowledgements.
 
 use std::fs;
 use std::io;
@@ -233,10 +236,9 @@ impl GroupCommit {
         if synced.is_err() && self.watch.loss() == Some(Loss::Unsynced) {
             return synced;
         }
-        self.watch.check().map_err(|lost| match wrote {
-            true => lost.after_commit(),
-            false => lost,
-        })?;
+        self.watch
+            .check()
+            .map_err(|lost| if wrote { lost.after_commit() } else { lost })?;
         synced
     }
 
@@ -312,9 +314,10 @@ impl Log {
 
     /// Whether this connection has changed rows since the last commit.
     fn grown(&mut self, changes: u64) -> Grown {
-        match std::mem::replace(&mut self.changes, changes) == changes {
-            true => Grown::Not,
-            false => Grown::Longer,
+        if std::mem::replace(&mut self.changes, changes) == changes {
+            Grown::Not
+        } else {
+            Grown::Longer
         }
     }
 

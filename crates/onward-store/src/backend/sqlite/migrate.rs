@@ -13,7 +13,7 @@ use crate::backend::relocation::unfinished;
 use crate::error::Error;
 
 /// All migrations, in order; the first one creates version 1.
-pub(crate) const STEPS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_schema.sql")];
+pub(super) const STEPS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_schema.sql")];
 
 /// Version that this program requires.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;

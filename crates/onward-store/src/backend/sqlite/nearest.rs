@@ -8,12 +8,11 @@ use rusqlite::OptionalExtension as _;
 use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
-use super::error;
 use super::file::File;
 use super::sign_bit_cache::Signs;
+use super::{error, statement_text};
 use crate::backend::{Candidate, NearestSearch};
 use crate::error::{Corrupt, Error};
-use crate::query::Dialect;
 use crate::statement::Statement;
 
 /// The nearest chunks so far; the farthest of them is on top of the heap.
@@ -57,7 +56,7 @@ pub(super) fn nearest(file: &File, search: &NearestSearch) -> Result<Vec<Candida
     let failed = |why| error::running(why, query.name());
     let mut prepared = file
         .file
-        .prepare_cached(query.text(Dialect::Sqlite))
+        .prepare_cached(statement_text::text(query)?.0)
         .map_err(failed)?;
     let mut found = Vec::new();
     for (source, ordinal) in nearest_signs(file, search, &sign)?.places() {
@@ -108,7 +107,7 @@ fn read_signs(
     let failed = |why| error::running(why, query.name());
     let mut prepared = file
         .file
-        .prepare_cached(query.text(Dialect::Sqlite))
+        .prepare_cached(statement_text::text(*query)?.0)
         .map_err(failed)?;
     let mut rows = prepared
         .query(rusqlite::params_from_iter(params))
@@ -136,7 +135,7 @@ fn sign_changes(file: &File, changes: &Statement) -> Result<i64, Error> {
     let failed = |why| error::running(why, query.name());
     let mut prepared = file
         .file
-        .prepare_cached(query.text(Dialect::Sqlite))
+        .prepare_cached(statement_text::text(*query)?.0)
         .map_err(failed)?;
     let params = rusqlite::params_from_iter(params);
     let found = prepared.query_row(params, |row| row.get(0)).optional();
@@ -144,7 +143,7 @@ fn sign_changes(file: &File, changes: &Statement) -> Result<i64, Error> {
 }
 
 fn corrupt(table: &'static str, column: &'static str, row: Uuid, why: &str) -> Error {
-    Error::Corrupt(Corrupt {
+    Error::from(Corrupt {
         table,
         column,
         row: row.to_string(),

@@ -27,9 +27,10 @@ pub(super) fn version_files(database: &Path) -> Vec<(PathBuf, String)> {
     let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else {
         return Vec::new();
     };
-    let folder = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
     };
     let prefix = format!("{}{VERSION_SUFFIX}", name.to_string_lossy());
     let Ok(entries) = fs::read_dir(folder) else {
@@ -78,9 +79,10 @@ pub(super) fn resolve(given: &Path, create: bool) -> Result<PathBuf, Error> {
     let resolved = follow_links(given, create)?;
     // Errors contain the user's spelling if it refers to the same path.
     let absolute = std::path::absolute(given);
-    Ok(match absolute.is_ok_and(|absolute| absolute == resolved) {
-        true => given.to_owned(),
-        false => resolved,
+    Ok(if absolute.is_ok_and(|absolute| absolute == resolved) {
+        given.to_owned()
+    } else {
+        resolved
     })
 }
 

@@ -37,9 +37,10 @@ impl QueuedJob {
     /// Runs the job, unless it was withdrawn.
     pub(super) fn run(&mut self, connection: &Connection) -> JobOutcome {
         self.started = self.started || self.start.take();
-        match self.started {
-            true => self.job.run(Box::new(connection.clone())),
-            false => JobOutcome::Clean,
+        if self.started {
+            self.job.run(Box::new(connection.clone()))
+        } else {
+            JobOutcome::Clean
         }
     }
 

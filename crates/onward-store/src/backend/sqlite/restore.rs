@@ -63,13 +63,12 @@ fn verified_copy(from: &Path, copy: &Path) -> Result<(), Error> {
 fn put_in_place(path: &Path, copy: &Path, stamp: &str) -> Result<Option<PathBuf>, Error> {
     let failed = |why| error::inaccessible(why, path);
     let queue = take_queue(path)?;
-    let previous = match path.exists() {
-        true => Some(keep_previous(path, stamp)?),
-        false => {
-            // A log without a database would be applied to the restored one.
-            move_companions(path, &companion(path, &before(stamp)))?;
-            None
-        }
+    let previous = if path.exists() {
+        Some(keep_previous(path, stamp)?)
+    } else {
+        // A log without a database would be applied to the restored one.
+        move_companions(path, &companion(path, &before(stamp)))?;
+        None
     };
     fs::rename(copy, path).map_err(failed)?;
     sync_directory(path)?;

@@ -7,6 +7,9 @@
 //! queue.
 //!
 //! A file lock has no timeout, so a monitor thread runs while processes compete for the file.
+//!
+//! Tests: `onward-engine/tests/outages/locked_file.rs` for a blocked queue;
+//! `onward-engine/tests/race` for several processes.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -130,9 +133,10 @@ impl Waiter {
         let mut idle = 0;
         while idle < IDLE_INTERVALS {
             thread::sleep(INTERVAL);
-            idle = match self.contended.swap(false, Ordering::SeqCst) || self.is_waiting() {
-                true => 0,
-                false => idle + 1,
+            idle = if self.contended.swap(false, Ordering::SeqCst) || self.is_waiting() {
+                0
+            } else {
+                idle + 1
             };
             if self.waited() >= QUEUE_TIMEOUT {
                 self.stuck.notify_waiters();

@@ -161,9 +161,10 @@ impl Writer {
             queued: AtomicUsize::new(0),
             crowded: AtomicU32::new(0),
         });
-        let jobs = match in_place {
-            true => None,
-            false => Some(Thread::start(&shared)?),
+        let jobs = if in_place {
+            None
+        } else {
+            Some(Thread::start(&shared)?)
         };
         Ok((Self { jobs, shared }, found))
     }
@@ -198,9 +199,10 @@ impl Writer {
         async move {
             // No timer per call: setting one wakes a thread.
             shared.stuck.notified().await;
-            match start.take() {
-                true => error::locked(),
-                false => std::future::pending().await,
+            if start.take() {
+                error::locked()
+            } else {
+                std::future::pending().await
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Names of agents, people and directories for display.
 
 use super::format::one_line;
+use crate::output::format;
 
 /// The product name of an agent.
 pub(super) fn agent_name(agent: &str) -> String {
@@ -17,12 +18,9 @@ pub(super) fn agent_name(agent: &str) -> String {
     }
 }
 
-/// A caller name without its kind: `token:ben` is displayed as `ben`.
+/// A caller name without the kind of its credential: `token:ben` is displayed as `ben`.
 pub(super) fn person(name: &str) -> String {
-    let label = name
-        .strip_prefix("token:")
-        .or_else(|| name.strip_prefix("user:"));
-    one_line(label.unwrap_or(name), 60)
+    format::truncate(&format::person(name), 60)
 }
 
 /// A directory, with the home directory as `~`.

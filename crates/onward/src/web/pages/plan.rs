@@ -21,6 +21,7 @@ use onward_engine::list::OpenReview;
 use onward_engine::status::Status;
 use onward_engine::{Caller, Engine, Error, Feedback, StepLine, StepNote};
 
+use super::agent_name::person;
 use super::format::{Age, Badge, RelativeTime, ShortId, multiline, one_line};
 use super::layout::{Layout, Section, render};
 use super::sessions::session_url;
@@ -234,7 +235,7 @@ impl About {
         let row = |feedback: &Feedback| FeedbackRow {
             rating: feedback.rating,
             comment: text(&feedback.comment),
-            author: one_line(&format::person(&feedback.actor), 60),
+            author: person(&feedback.actor),
             at: RelativeTime::new(feedback.created_at, now),
         };
         let linked = |plan: PlanId| ShortId::new(plan).linked(format!("/plans/{plan}"));

@@ -11,6 +11,7 @@ use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use onward_core::Code;
+use onward_engine::Owner;
 
 use super::layout::{Layout, render};
 use super::{Fields, PageError, PageResult, redirect};
@@ -157,7 +158,7 @@ async fn complete_sign_in(site: &Arc<Site>, request: &axum::http::Request<()>) -
     let caller = issuer.signed_in_user(&site.engine, &response, client.id(), &nonce);
     let caller = caller.await.map_err(sign_in_problem)?;
     site.engine.record_sign_in(&caller).await?;
-    let subject = caller.name.strip_prefix("user:").unwrap_or(&caller.name);
+    let subject = Owner::person_of(&caller.name);
     let session = Session::User {
         tenant: Arc::clone(&caller.tenant),
         subject: subject.to_owned(),

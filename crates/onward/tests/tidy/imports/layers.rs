@@ -11,7 +11,7 @@ use crate::tree::{File, files};
 const STORE: &str = "crates/onward-store/src/";
 
 /// Modules about plans and records, which a backend must not use.
-const ABOVE: [&str; 11] = [
+const ABOVE: [&str; 12] = [
     "cached",
     "codec",
     "commit",
@@ -22,6 +22,7 @@ const ABOVE: [&str; 11] = [
     "relocate",
     "row",
     "store",
+    "tx",
     "work",
 ];
 

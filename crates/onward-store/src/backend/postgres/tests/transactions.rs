@@ -1,6 +1,7 @@
 //! Transactions: all or nothing, for every kind of failure.
 
 use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
 
 use super::*;
 
@@ -68,6 +69,27 @@ async fn reports_a_lost_race_for_a_duplicate_key() {
     assert!(tx.lost_race(), "even if the caller ignored the error");
     rollback(tx);
     assert_eq!(keys(&postgres, "a").await, 1);
+}
+
+#[tokio::test]
+async fn errors_keep_their_cause() {
+    let postgres = fresh().await;
+    let corrupt = Query::Text(
+        "DO $$ BEGIN RAISE EXCEPTION 'damaged page' USING ERRCODE = 'data_corrupted'; END $$",
+    );
+    let invalid = Query::Text("SELECT 1 / 0 AS n");
+    for (query, code) in [
+        (corrupt, SqlState::DATA_CORRUPTED),
+        (invalid, SqlState::DIVISION_BY_ZERO),
+    ] {
+        let mut tx = begin(&postgres, "a");
+        let error = number(&mut tx, query, vec![]).await.unwrap_err();
+        let is_corrupt = matches!(error, Error::Corrupt { .. });
+        assert_eq!(is_corrupt, code == SqlState::DATA_CORRUPTED, "{error}");
+        let cause = error.cause::<tokio_postgres::Error>();
+        assert_eq!(cause.and_then(|cause| cause.code()), Some(&code), "{error}");
+        rollback(tx);
+    }
 }
 
 fn advancing(postgres: &Postgres, tenant: &str) -> Tx {

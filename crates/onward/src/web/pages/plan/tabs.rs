@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::TabLink;
 use crate::output::format;
 use crate::output::trail::{self, Trail};
+use crate::web::pages::agent_name::person;
 use crate::web::pages::format::{Clock, RelativeTime, multiline, one_line};
 use crate::web::pages::markdown_html::{self, MarkdownHtml};
 use crate::web::pages::text::{self, Body, VersionLink};
@@ -417,7 +418,7 @@ async fn files(visit: &Visit, status: &Status) -> Result<Files, PageError> {
         artifact: extraction.artifact.map(|id| id.to_string()),
         at: RelativeTime::new(extraction.created_at, now),
         model: one_line(&extraction.model, 60),
-        actor: one_line(&format::person(&extraction.actor), 60),
+        actor: person(&extraction.actor),
         issues: extraction
             .issues
             .iter()
