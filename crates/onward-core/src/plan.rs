@@ -214,12 +214,9 @@ impl PlanHead {
     /// The exhausted limit, if nothing but a higher one lets the plan continue: steps are pending,
     /// none is in progress, and the plan does not await review.
     pub fn stopped_by_budget(&self, now: Timestamp) -> Option<Exhausted> {
-        let is_stopped = match self.status() {
-            PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => {
-                self.counts.pending > 0 && self.counts.in_progress == 0
-            }
-            PlanStatus::AwaitingReview | PlanStatus::Completed | PlanStatus::Failed => false,
-        };
+        let is_stopped = self.status().assigns_steps()
+            && self.counts.pending > 0
+            && self.counts.in_progress == 0;
         self.exhausted(now).filter(|_| is_stopped)
     }
 

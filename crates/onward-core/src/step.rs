@@ -543,8 +543,13 @@ impl Step {
 
     /// When the decision on the step is due, if it is under review with a deadline.
     pub fn deadline(&self) -> Option<Timestamp> {
+        Some(self.open_review()?.options.deadline?.at)
+    }
+
+    /// The review without a decision.
+    pub fn open_review(&self) -> Option<&Review> {
         match &self.state {
-            StepState::AwaitingInput { review, .. } => Some(review.options.deadline?.at),
+            StepState::AwaitingInput { review, .. } => Some(review),
             StepState::Pending { .. }
             | StepState::InProgress(_)
             | StepState::Completed { .. }

@@ -9,7 +9,7 @@ use crate::command::RequestReview;
 use crate::event::{Event, ReviewAction};
 use crate::policy::{MAX_NAME, MAX_QUESTIONS, MAX_REMARK, MAX_SUMMARY, MAX_THRESHOLD};
 use crate::refusal::Refusal;
-use crate::step::{OnDeadline, ReviewBy, ReviewOptions, ReviewScope, Step, StepCause, StepState};
+use crate::step::{OnDeadline, ReviewBy, ReviewOptions, ReviewScope, Step, StepCause};
 use crate::time::Timestamp;
 
 /// Decides the command.
@@ -94,12 +94,13 @@ fn check_options(check: &mut Check, step: &Step, options: &ReviewOptions, now: T
 
 /// Whether the same review is already open.
 fn is_repetition(step: &Step, command: &RequestReview) -> bool {
-    matches!(&step.state, StepState::AwaitingInput { review, .. }
-        if review.summary == command.summary
+    step.open_review().is_some_and(|review| {
+        review.summary == command.summary
             && review.questions == command.questions
             && review.scope == command.scope
             && is_same(&review.options, &command.options)
-            && review.result.is_none())
+            && review.result.is_none()
+    })
 }
 
 /// Whether the optional parts are those of the same request. The deadline may be relative to the time

@@ -26,7 +26,7 @@ use crate::refusal::Refusal;
 use crate::role::{Forbidden, Permission, Role};
 use crate::step::{
     FailReason, IllegalStepTransition, Review, ReviewBy, ReviewScope, SkipCause, Step, StepCause,
-    StepResult, StepState, StepStatus,
+    StepResult, StepStatus,
 };
 use crate::time::Timestamp;
 
@@ -217,15 +217,10 @@ fn check_reviewer(step: &Step, command: &DecideReview) -> Result<(), Refusal> {
     let Reviewer::Agent { permitted } = command.reviewer else {
         return Ok(());
     };
-    let review = match &step.state {
-        StepState::AwaitingInput { review, .. } => Some(review),
-        StepState::Pending { .. }
-        | StepState::InProgress(_)
-        | StepState::Completed { .. }
-        | StepState::Skipped { .. }
-        | StepState::Failed { .. } => None,
-    };
-    match review.and_then(|review| Some((review, review.by?))) {
+    match step
+        .open_review()
+        .and_then(|review| Some((review, review.by?)))
+    {
         None if permitted => Ok(()),
         None => Err(Refusal::Forbidden(Forbidden {
             role: Role::Agent,
@@ -256,19 +251,13 @@ fn open_review<'s>(step: &'s Step, command: &DecideReview) -> Result<&'s Review,
         Decision::Modify => StepCause::Revise,
         Decision::Skip => StepCause::ReviewSkip,
     };
-    match &step.state {
-        StepState::AwaitingInput { review, .. } => match command.review {
-            Some(named) if named != review.id => Err(Refusal::ReviewNotPending(named)),
-            Some(_) | None => Ok(review),
-        },
-        StepState::Pending { .. }
-        | StepState::InProgress(_)
-        | StepState::Completed { .. }
-        | StepState::Skipped { .. }
-        | StepState::Failed { .. } => Err(IllegalStepTransition {
-            from: step.status(),
-            cause,
-        }
-        .into()),
+    let illegal = IllegalStepTransition {
+        from: step.status(),
+        cause,
+    };
+    let review = step.open_review().ok_or(illegal)?;
+    match command.review {
+        Some(named) if named != review.id => Err(Refusal::ReviewNotPending(named)),
+        Some(_) | None => Ok(review),
     }
 }

@@ -9,7 +9,7 @@ use onward_core::budget::Exhausted;
 use onward_core::id::{OutputId, ReviewId};
 use onward_core::role::Permission;
 use onward_core::search::Query;
-use onward_core::step::{Review, StepState};
+use onward_core::step::Review;
 use onward_core::{PlanId, PlanStatus, Step, StepId, StepStatus, Timestamp};
 use onward_store::{
     Contexts, Excerpt, Output, OutputExcerpt, Outputs, Owner, PlanCount, PlanCursor, PlanLists,
@@ -142,22 +142,15 @@ impl OpenReview {
 
     /// The pending review of a step.
     pub fn from_step(plan: PlanId, step: Step) -> Option<Self> {
-        let (id, order) = (step.id(), step.order);
-        match step.state {
-            StepState::AwaitingInput { review, .. } => Some(Self {
-                id: review.id,
-                plan,
-                step: id,
-                order,
-                title: step.spec.title,
-                review,
-            }),
-            StepState::Pending { .. }
-            | StepState::InProgress(_)
-            | StepState::Completed { .. }
-            | StepState::Skipped { .. }
-            | StepState::Failed { .. } => None,
-        }
+        let review = step.open_review()?.clone();
+        Some(Self {
+            id: review.id,
+            plan,
+            step: step.id(),
+            order: step.order,
+            title: step.spec.title,
+            review,
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use onward_core::id::{ClaimToken, SessionId};
 use onward_core::plan::PlanFailure;
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
-use onward_core::step::{Gates, Review, StepState};
+use onward_core::step::{Gates, Review};
 use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, StepType, Timestamp};
 use onward_store::{Cached, Facts, Outputs, Plans, StepLine, Steps, Tx, Which};
 
@@ -452,7 +452,10 @@ impl<'p> PlanView<'p> {
             (Self::Replayed(plan), Some(id)) => plan.step(id).cloned(),
             (Self::Replayed(plan), None) => plan.under_review().next().cloned(),
         };
-        step.as_ref().and_then(pending_review).ok_or_else(|| {
+        let review = step
+            .as_ref()
+            .and_then(|step| Some((step.id(), step.open_review()?.clone())));
+        review.ok_or_else(|| {
             Error::Store(onward_store::Error::refused(format!(
                 "plan `{}` is awaiting review, but no step has an open review",
                 self.head().id
@@ -486,18 +489,6 @@ impl<'p> PlanView<'p> {
             Self::Stored(head) => Steps(tx).count_blocked(head.id).await?,
             Self::Replayed(plan) => plan.count_blocked(),
         })
-    }
-}
-
-/// The pending review of a step.
-pub(crate) fn pending_review(step: &Step) -> Option<(StepId, Review)> {
-    match &step.state {
-        StepState::AwaitingInput { review, .. } => Some((step.id(), review.clone())),
-        StepState::Pending { .. }
-        | StepState::InProgress(_)
-        | StepState::Completed { .. }
-        | StepState::Skipped { .. }
-        | StepState::Failed { .. } => None,
     }
 }
 

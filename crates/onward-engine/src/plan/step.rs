@@ -8,7 +8,7 @@ use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::plan::{PlanFailure, PlanState};
 use onward_core::role::{Forbidden, Permission};
-use onward_core::step::{ReviewOptions, ReviewScope, StepState};
+use onward_core::step::{ReviewOptions, ReviewScope};
 use onward_core::{
     Command, Event, PlanHead, PlanId, PlanStatus, Role, Step, StepId, StepStatus, Timestamp,
 };
@@ -304,12 +304,9 @@ impl Engine {
         };
         // A repeated request returns the review that is already open.
         let opened = move |done: &Applied| {
-            let review = match done.step(step).map(|step| &step.state) {
-                Some(StepState::AwaitingInput { review: open, .. }) => open.id,
-                Some(_) | None => review,
-            };
+            let open = done.step(step).and_then(Step::open_review);
             OpenedReview {
-                review,
+                review: open.map_or(review, |open| open.id),
                 step,
                 plan: done.head.id,
                 plan_status: done.head.status(),

@@ -12,7 +12,7 @@ use onward_core::decide::start_next::{assigned_step, is_assignable};
 use onward_core::event::ReviewAction;
 use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::role::Permission;
-use onward_core::step::{StepResult, StepState};
+use onward_core::step::StepResult;
 use onward_core::transition::Due;
 use onward_core::{
     Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, Step, StepId, StepStatus,
@@ -359,18 +359,11 @@ fn response(
             None
         }
     });
-    let review = completed.and_then(|step| match &step.state {
-        StepState::AwaitingInput { review, .. } => Some(review.id),
-        StepState::Pending { .. }
-        | StepState::InProgress(_)
-        | StepState::Completed { .. }
-        | StepState::Skipped { .. }
-        | StepState::Failed { .. } => None,
-    });
+    let review = completed.and_then(Step::open_review);
     SubmitResponse {
         step,
         step_status: completed.map_or(StepStatus::Completed, Step::status),
-        review,
+        review: review.map(|review| review.id),
         plan: head.id,
         plan_status: head.status(),
         progress: head.counts.progress(),

@@ -12,7 +12,7 @@ use onward_core::command::StartNext;
 use onward_core::event::{Decision, ReviewAction};
 use onward_core::id::{ReviewId, SessionId, TaskId};
 use onward_core::role::Permission;
-use onward_core::step::{Review, StepState};
+use onward_core::step::Review;
 use onward_core::{Event, Step, StepId, Timestamp};
 use onward_store::{AuditTrail, Plans, Sheet, Task, TaskOutcome, TaskPhase, Tasks, Tx};
 use serde_json::{Value, json};
@@ -212,7 +212,7 @@ impl Engine {
                 };
                 let (sheet, found) = found.ok_or_else(missing)?;
                 // The step of a plan that ended keeps its state.
-                if let StepState::AwaitingInput { review: open, .. } = &found.state
+                if let Some(open) = found.open_review()
                     && open.id == review
                     && !sheet.head.status().is_terminal()
                 {

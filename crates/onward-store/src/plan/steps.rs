@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use onward_core::id::{ReviewId, SessionId};
-use onward_core::step::StepState;
 use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
 
 use crate::error::Error;
@@ -198,7 +197,7 @@ impl Steps<'_> {
     pub async fn of_review(&mut self, review: ReviewId) -> Result<Option<StepId>, Error> {
         let params = params![review.to_string()];
         let steps = step::steps(self.0.rows(Query::StepsOfReview, params).await?)?;
-        let is_same = |step: &&Step| matches!(&step.state, StepState::AwaitingInput { review: open, .. } if open.id == review);
+        let is_same = |step: &&Step| step.open_review().is_some_and(|open| open.id == review);
         Ok(steps.iter().find(is_same).map(Step::id))
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use onward_core::event::Decision as CoreDecision;
 use onward_core::role::Permission;
-use onward_core::step::{Review, Step, StepState};
+use onward_core::step::{Review, Step};
 use onward_core::{StepId, StepStatus};
 use onward_engine::step::ReviewDecision;
 use onward_engine::{Caller, Sheet};
@@ -197,11 +197,7 @@ struct ReviewCall<'a> {
 
 /// What the open review of a step asks.
 fn asked(step: &Step) -> Asked {
-    if let StepState::AwaitingInput { review, .. } = &step.state {
-        Asked::from(review)
-    } else {
-        Asked::default()
-    }
+    step.open_review().map(Asked::from).unwrap_or_default()
 }
 
 impl State {
@@ -241,10 +237,9 @@ impl State {
 
     /// Whether the review has no decision yet.
     fn is_open(&self, plan: &Sheet, step: &Step) -> bool {
-        let StepState::AwaitingInput { review, .. } = &step.state else {
-            return false;
-        };
-        review.id.to_string() == self.review && plan.head.ended_at().is_none()
+        let review = step.open_review();
+        review.is_some_and(|review| review.id.to_string() == self.review)
+            && plan.head.ended_at().is_none()
     }
 }
 

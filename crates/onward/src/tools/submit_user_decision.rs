@@ -5,7 +5,6 @@ use onward_core::event::Decision as CoreDecision;
 use onward_core::policy::{
     MAX_CLAIM_TOKEN, MAX_INSTRUCTIONS, MAX_REMARK, MAX_SESSION_ID, MAX_STEPS, MAX_TITLE,
 };
-use onward_core::step::StepState;
 use onward_core::{Code, StepId, StepType};
 use onward_engine::step::ReviewDecision;
 use onward_engine::{Caller, Engine, Error};
@@ -197,7 +196,7 @@ async fn with_review_page(
     let mut error = ToolError::from(forbidden);
     let found = context.engine.step(caller, step).await;
     if let (Some(base), Ok((_, step))) = (&context.base_url, found)
-        && let StepState::AwaitingInput { review, .. } = step.state
+        && let Some(review) = step.open_review()
     {
         let url = review::url(base, &review.id.to_string());
         error.hint = format!("ask the user to decide the review: open {url}");

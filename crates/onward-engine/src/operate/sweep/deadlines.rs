@@ -3,8 +3,8 @@
 use onward_core::command::{DecideReview, Reviewer};
 use onward_core::event::Decision;
 use onward_core::finding::Finding;
-use onward_core::step::{Review, StepState};
-use onward_core::{Command, PlanHead, Step, StepId, Timestamp};
+use onward_core::step::Review;
+use onward_core::{Command, PlanHead, StepId, Timestamp};
 use onward_store::{Notifications, Steps, Tx};
 use serde_json::Map;
 
@@ -35,10 +35,14 @@ pub(super) async fn handle(
         let steps = Steps(tx).under_review(head.id, MAX_REVIEWS).await?;
         let mut due = None;
         handled.next_at = None;
-        for (step, review) in steps.iter().filter_map(under_review) {
+        for step in &steps {
+            let Some(review) = step.open_review() else {
+                continue;
+            };
             let Some(deadline) = review.options.deadline else {
                 continue;
             };
+            let step = step.id();
             if deadline.at > ctx.now {
                 handled.next_at = handled.next_at.into_iter().chain([deadline.at]).min();
             } else if let Some(decision) = Decision::at_deadline(deadline.action) {
@@ -69,17 +73,6 @@ pub(super) async fn handle(
 
 fn has_reviews(head: &PlanHead) -> bool {
     !head.status().is_terminal() && head.counts.awaiting_input > 0
-}
-
-fn under_review(step: &Step) -> Option<(StepId, &Review)> {
-    match &step.state {
-        StepState::AwaitingInput { review, .. } => Some((step.id(), review)),
-        StepState::Pending { .. }
-        | StepState::InProgress(_)
-        | StepState::Completed { .. }
-        | StepState::Skipped { .. }
-        | StepState::Failed { .. } => None,
-    }
 }
 
 fn decide(step: StepId, review: &Review, decision: Decision) -> Command {

@@ -19,7 +19,7 @@ use super::focus::{
     feedback, interrupted, next_steps, own_steps, recent,
 };
 use crate::error::Error;
-use crate::plan::next_step::{StepInProgress, pending_review};
+use crate::plan::next_step::StepInProgress;
 
 /// Cost of the response apart from its texts and lists.
 const BASE_COST: usize = 1_100;
@@ -172,10 +172,8 @@ async fn position(tx: &mut Tx, sheet: &Sheet) -> Result<Position, Error> {
             | PlanState::Failed { .. } => false,
         };
         let step = steps.iter().find(stops).or(steps.first());
-        position.review = step.and_then(|step| {
-            let (id, review) = pending_review(step)?;
-            Some((id, step.order, review))
-        });
+        position.review =
+            step.and_then(|step| Some((step.id(), step.order, step.open_review()?.clone())));
     }
     position.ready = Steps(tx)
         .first_ready(head.id, None)
