@@ -150,9 +150,6 @@ fn database_name(url: &str) -> &str {
 
 /// Creates the schema as the owner, and distributes it over the nodes of a cluster.
 fn distribute_tables(url: &str) {
-    let owner = database_name(url);
-    let nodes = format!("SELECT run_command_on_workers('ALTER DATABASE {owner} OWNER TO {owner}')");
-    psql(url, &nodes).expect("database has its owner on all nodes");
     let (own, superuser) = (owner_url(url), url.to_owned());
     // The caller may be asynchronous already.
     let distributing = std::thread::spawn(move || {

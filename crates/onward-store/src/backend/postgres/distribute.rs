@@ -57,7 +57,11 @@ const LOCK: &str =
 
 /// The role must be able to log in to the other nodes.
 const LOGIN: &str = "DO $$ BEGIN IF NOT (SELECT rolcanlogin FROM pg_roles \
-    WHERE rolname = 'onward_tenant') THEN ALTER ROLE onward_tenant LOGIN; END IF; END $$";
+    WHERE rolname = 'onward_tenant') THEN ALTER ROLE onward_tenant LOGIN; END IF; \
+    EXCEPTION WHEN insufficient_privilege THEN \
+    RAISE EXCEPTION 'the role `%` may not change the role `onward_tenant`', CURRENT_USER \
+    USING ERRCODE = 'insufficient_privilege', \
+    HINT = 'ask an administrator to run: ALTER ROLE onward_tenant LOGIN'; END $$";
 
 /// It must run on the node of its tenant, within the transaction that deleted the plan there.
 const DELEGATED: &str = "SELECT create_distributed_function('onward_delete_events(text, uuid)', \
@@ -171,7 +175,7 @@ pub(super) async fn distribute(address: &Address) -> Result<u64, Error> {
         Ok(missing.len() as u64)
     };
     let distributed: Result<u64, Driver> = distributed.await;
-    distributed.map_err(failed)
+    distributed.map_err(|why| error::of_schema_change(why, &address.shown, "distribution"))
 }
 
 async fn has_citus(client: &Client) -> Result<bool, Driver> {

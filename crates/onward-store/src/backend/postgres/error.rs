@@ -32,6 +32,19 @@ pub(super) fn of_statement(why: Driver, what: &str) -> Error {
     error.caused_by(why)
 }
 
+/// Error of a statement that creates or distributes the schema. If the login lacks a privilege, the
+/// address must name another one, or an administrator must follow the hint of the server.
+pub(super) fn of_schema_change(why: Driver, address: &str, what: &str) -> Error {
+    match why.as_db_error() {
+        Some(db_error) if db_error.code() == &SqlState::INSUFFICIENT_PRIVILEGE => {
+            let hint = db_error.hint().map(|hint| format!("; {hint}"));
+            let message = format!("{}{}", db_error.message(), hint.unwrap_or_default());
+            self::address(address, message).caused_by(why)
+        }
+        Some(_) | None => of_statement(why, what),
+    }
+}
+
 /// Error of a commit that was sent. If its response was lost, the commit may have succeeded.
 pub(super) fn of_commit(why: Driver) -> Error {
     let lost = match why.as_db_error() {

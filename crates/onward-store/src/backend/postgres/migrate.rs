@@ -135,17 +135,7 @@ async fn steps(
     address: &Address,
     schemas: &str,
 ) -> Result<(), Error> {
-    let failed = |why: tokio_postgres::Error| match why.as_db_error() {
-        // A missing privilege; the message names it, and the hint states the fix.
-        Some(db_error) if db_error.code().code() == "42501" => {
-            let hint = db_error
-                .hint()
-                .map(|hint| format!("; {hint}"))
-                .unwrap_or_default();
-            error::address(&address.shown, format!("{}{hint}", db_error.message())).caused_by(why)
-        }
-        Some(_) | None => error::of_statement(why, "migration"),
-    };
+    let failed = |why| error::of_schema_change(why, &address.shown, "migration");
     // The functions of the schema keep this search path. Temporary objects come last, so that they
     // cannot replace the tables that a function uses.
     let begin = format!(

@@ -193,6 +193,25 @@ async fn rejects_a_move_from_or_to_a_distributed_database() {
 }
 
 #[tokio::test]
+async fn names_the_statement_for_a_login_that_may_not_change_roles() {
+    // A separate cluster: in the shared one, another test may have changed the role.
+    let cluster = Cluster::start();
+    let url = with_citus(&cluster).await;
+    psql(
+        &url,
+        "CREATE ROLE weak LOGIN; GRANT onward_tenant TO weak; GRANT USAGE ON SCHEMA citus TO weak;
+         GRANT SELECT ON ALL TABLES IN SCHEMA citus TO weak",
+    )
+    .unwrap();
+    let rejected = Postgres::distribute(&as_role(&url, "weak")).await;
+    let rejected = rejected.unwrap_err();
+    assert!(
+        matches!(&rejected, Error::Address { why, .. } if why.contains("ALTER ROLE onward_tenant LOGIN")),
+        "{rejected}"
+    );
+}
+
+#[tokio::test]
 async fn truncates_local_rows_after_an_interrupted_distribution() {
     // A separate cluster: the distribution changes the role of all databases.
     let cluster = Cluster::start();
