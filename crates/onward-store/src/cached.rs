@@ -30,8 +30,8 @@ use crate::value::{Row, params};
 pub struct Cached<T>(pub T);
 
 impl Cached<Facts<'_>> {
-    /// A step and the head of its plan, with the requested data. The plan is locked until the commit if
-    /// the transaction locks its plan.
+    /// A step and the head of its plan, with the requested data. If the transaction is in
+    /// locking mode, the plan is locked until the commit.
     pub async fn step(&mut self, id: StepId, with: With) -> Result<Option<StepFacts>, Error> {
         if let Some(plan) = whole_plan(self.0.0, PlanKey::Step(id)).await? {
             return Ok(StepFacts::from_plan(plan, id, with));
@@ -40,8 +40,8 @@ impl Cached<Facts<'_>> {
     }
 
     /// The steps of a plan that can be assigned to a session that offers these labels, including the
-    /// steps past their stall threshold at `stalled_at`, if given. The plan is locked until the commit
-    /// if the transaction locks its plan.
+    /// steps past their stall threshold at `stalled_at`, if given. If the transaction is in
+    /// locking mode, the plan is locked until the commit.
     pub async fn next_of(
         &mut self,
         id: PlanId,

@@ -172,7 +172,7 @@ impl Error {
         }
     }
 
-    /// A permanent error that only a fault of this program explains.
+    /// A permanent error that is caused by a bug in this program.
     pub fn refused(why: impl Into<String>) -> Self {
         Error::Refused {
             why: why.into(),

@@ -10,8 +10,8 @@ pub(crate) struct RowChange {
     /// The columns of the parameters. The first one is the key of the row, after the tenant.
     pub(crate) columns: &'static [(&'static str, Type)],
     pub(crate) effect: Effect,
-    /// Maximum number of these changes in a transition that is batched with others. Every number of
-    /// rows is a separate statement text, so transitions with rare changes are not batched.
+    /// Maximum number of these changes in a transition that is batched with others. Each number of
+    /// rows needs a separate statement text, so transitions with rare changes are not batched.
     pub(crate) most_in_batch: usize,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Effect {
     Insert,
     /// Inserts a row, or sets all columns of the existing one.
     Upsert {
-        /// Whether the existing row is changed. The new one is `excluded`.
+        /// SQL condition under which the existing row is updated. The new row is `excluded`.
         condition: Option<&'static str>,
         /// The change is unnecessary if this expression is true. An optimization: the last
         /// parameter is used only here, and a backend may omit both.
@@ -134,7 +134,8 @@ pub(crate) static ROW_CHANGES: [(Query, &RowChange); 7] = [
     (Query::DueClear, &DUE_CLEAR),
 ];
 
-/// For every change of a plan: a column that keeps its value costs almost nothing.
+/// On PostgreSQL, used regardless of which columns change: setting a column to its current value costs
+/// almost nothing.
 static PLAN_MOVE: RowChange = RowChange {
     table: "plans",
     columns: &[
@@ -251,8 +252,9 @@ static EVENT_INSERT: RowChange = RowChange {
     most_in_batch: 3,
 };
 
-/// An unchanged row would still be locked, which writes to it. So a row that is early enough is not
-/// updated if it is not due before `quiet`: until then no sweep postpones it.
+/// `ON CONFLICT` locks the existing row even if it is not changed, and the lock is a write. So the
+/// upsert is skipped if the stored time is early enough and is after `quiet`: no sweep postpones such
+/// a row before `quiet`.
 static DUE_SOONER: RowChange = RowChange {
     table: "due",
     columns: &[

@@ -118,7 +118,8 @@ pub struct Options {
     /// SQLite: when a commit is synced to disk.
     pub sync: Sync,
     /// PostgreSQL: open the database even if the server is unavailable, and connect in the
-    /// background. Calls wait for the first attempt, and fail until one succeeds.
+    /// background. Calls wait for the first attempt. If it fails, calls fail until a later
+    /// attempt succeeds.
     pub start_unavailable: bool,
     /// PostgreSQL: keep the plans of recent transitions in memory.
     pub plan_cache: bool,
@@ -390,7 +391,7 @@ impl Store {
                 Ok(Attempt::Lost { used_cache })
             }
             Err(why) => {
-                // The next connection may lead to another server, or to an older database.
+                // The next connection may reach another server, or an older copy of the database.
                 if let Some(cache) = cache {
                     cache.clear();
                 }

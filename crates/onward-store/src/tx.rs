@@ -27,8 +27,9 @@ pub struct Tx {
     tenant: Arc<str>,
     queued: Vec<Statement>,
     changed: Vec<Changed>,
-    /// Whether a write was sent to the database, and whether one of them checked a version.
+    /// Whether a write was sent to the database.
     written: bool,
+    /// Whether one of the writes checked a version.
     guarded: bool,
     faults: Faults,
     /// Versions of the plans that this transaction has read or written.

@@ -61,8 +61,8 @@ impl Facts<'_> {
         Ok(head)
     }
 
-    /// A step and the head of its plan, with the requested data. The plan is locked until the commit if
-    /// the transaction locks its plan.
+    /// A step and the head of its plan, with the requested data. If the transaction is in
+    /// locking mode, the plan is locked until the commit.
     pub(crate) async fn step(
         &mut self,
         id: StepId,
@@ -142,8 +142,8 @@ impl Facts<'_> {
     }
 
     /// The steps of a plan that can be assigned to a session that offers these labels, including the
-    /// steps past their stall threshold at `stalled_at`, if given. The plan is locked until the commit
-    /// if the transaction locks its plan.
+    /// steps past their stall threshold at `stalled_at`, if given. If the transaction is in
+    /// locking mode, the plan is locked until the commit.
     pub(crate) async fn next_of(
         &mut self,
         id: PlanId,
@@ -228,7 +228,7 @@ impl Facts<'_> {
         Ok(first.map(|step| step.plan))
     }
 
-    /// Removes the steps of a plan that assigns none from the queue of its project.
+    /// Removes the steps of a plan from the queue of its project, because the plan assigns no steps now.
     pub fn leave_queue(&mut self, plan: PlanId) {
         self.0.queue(dequeue(plan));
     }
@@ -305,8 +305,8 @@ impl Facts<'_> {
     }
 
     /// The facts for handling the stalls of a plan; locks the plan until the commit. `in_progress`
-    /// contains the steps past their own threshold and the steps with a time in the future, or all
-    /// steps in progress if the command overrides the threshold.
+    /// contains the steps past their own threshold and the steps whose recorded times are in the
+    /// future, or all steps in progress if the command overrides the threshold.
     pub async fn stalls_of(
         &mut self,
         id: PlanId,

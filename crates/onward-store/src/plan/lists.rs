@@ -42,7 +42,7 @@ pub struct Listed {
     pub sheet: Sheet,
     /// Whether one of its steps is past its stall threshold.
     pub stalled: bool,
-    /// The facts for its attention.
+    /// The facts that determine its state for users.
     pub facts: Facts,
 }
 
@@ -157,14 +157,14 @@ impl PlanLists<'_> {
             .collect()
     }
 
-    /// A plan with the facts for its attention.
+    /// A plan with the facts that determine its state for users.
     pub async fn listed(&mut self, plan: PlanId, now: Timestamp) -> Result<Option<Listed>, Error> {
         let params = params![now, plan.as_uuid()];
         let rows = self.0.rows(Query::PlanListed, params).await?;
         first(Some(rows), listed)
     }
 
-    /// Open plans with the facts for their attention, the longest without an action first; at most
+    /// Open plans with the facts that determine their state for users, the longest without an action first; at most
     /// `limit` per status.
     pub async fn open_plans(&mut self, now: Timestamp, limit: u32) -> Result<Vec<OpenPlan>, Error> {
         self.open_plans_by(Query::PlansOpen, now, limit).await

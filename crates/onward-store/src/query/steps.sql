@@ -272,8 +272,8 @@ WHERE tenant_id = $1 AND plan_id = $2 AND ended_at IS NULL
     AND (project_key IS DISTINCT FROM $3 OR plan_priority IS DISTINCT FROM $4);
 
 -- name: queue_remove
--- Removes the steps of a plan that assigns none from the queue of its project. Steps that are not
--- ready are not in the queue.
+-- Removes the steps of a plan from the queue of its project, because the plan assigns no steps now.
+-- Steps that are not ready are not in the queue.
 UPDATE steps SET project_key = NULL
 WHERE tenant_id = $1 AND plan_id = $2 AND status = 'pending' AND open_dependencies = 0
     AND project_key IS NOT NULL;

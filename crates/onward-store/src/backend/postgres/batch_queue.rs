@@ -20,7 +20,7 @@ use crate::statement::Statement;
 /// Messages in flight, unless a full batch is queued.
 const TARGET_IN_FLIGHT: usize = 2;
 
-/// Maximum number of members of a batch. Each size is a separate statement text, which every
+/// Maximum number of members of a batch. Each size needs a separate statement text, which every
 /// connection has to prepare.
 pub(super) const MAX_BATCH: usize = 8;
 

@@ -7,8 +7,8 @@
 //!
 //! # Why a batched transition has the same result as one that is sent alone
 //!
-//! 1. A transition that can be batched ([`batch_key`]) is a version check of one row, its key, and
-//!    changes of rows that belong to this row. Each change finds its row by primary key and reads
+//! 1. A transition that can be batched ([`batch_key`]) consists of a version check of one row, whose
+//!    key is the key of the transition, and changes of rows that belong to this row. Each change finds its row by primary key and reads
 //!    no other row, so changes of different rows can run in any order.
 //! 2. The members of a batch have different keys. [`Queue::route`] decides under one lock: if a transition
 //!    of the same key is queued or in flight, the new one is sent alone, and so is the queued one.
@@ -31,8 +31,9 @@
 //!    available, nothing was sent, and every member gets that error.
 //! 7. A transition is in one place: it is queued, in one batch, or sent alone. It changes place under
 //!    the lock of the queue ([`Batcher::remove`], [`Batcher::next_batch`]), so it is not sent twice.
-//! 8. A caller that is dropped while its transition is queued has changed nothing. After that, a
-//!    separate task completes the batch, so the other members get their results.
+//! 8. A caller that is dropped while its transition is queued has changed nothing. Once the
+//!    transition is in a batch, a separate task completes the batch, so the other members get their
+//!    results.
 //! 9. Batches do not deadlock: they skip locked rows that have a version, and wait at most 20 ms for
 //!    any other row (`SHORT_LOCK_TIMEOUT`), after which 5 applies.
 //! 10. No transition waits for long: it is queued for at most `max_wait` (20 ms), and a message in
@@ -323,7 +324,7 @@ async fn send(mut in_flight: InFlight, batch: Vec<Member>) {
 }
 
 /// Rows without a key, which fill each kind of statement up to a multiple of the number of members.
-/// Each number of rows is a separate statement text, which every connection has to prepare.
+/// Each number of rows needs a separate statement text, which every connection has to prepare.
 fn padding_rows(batch: &[Member]) -> Vec<Statement> {
     let mut padding = Vec::new();
     for query in queries(batch) {

@@ -306,7 +306,8 @@ impl Connection {
             return Err(State::Lost(Error::refused("the connection is closed")));
         };
         let distributed = self.postgres.0.distributed;
-        // Unknown unless everything sent here succeeds; then all settings are sent again.
+        // The settings are unknown until this round trip succeeds. After a failure, the next one sends
+        // all of them again.
         let was = pooled.settings.take();
         let settings = Settings {
             tenant: Arc::clone(&self.tenant),

@@ -67,7 +67,8 @@ const LOGIN: &str = "DO $$ BEGIN IF NOT (SELECT rolcanlogin FROM pg_roles \
 const DELEGATED: &str = "SELECT create_distributed_function('onward_delete_events(text, uuid)', \
     'of_tenant', colocate_with => 'tenants', force_delegation => true)";
 
-/// The tables that are not distributed in the group of `tenants`, or copied to every node.
+/// The tables that are neither distributed in the colocation group of `tenants` nor copied to every
+/// node.
 const MISSING: &str = "SELECT name FROM unnest($1::text[], $2::text[]) \
         WITH ORDINALITY AS wanted (name, method, place) \
     LEFT JOIN pg_dist_partition ON logicalrelid = to_regclass(name) AND partmethod::text = method \
@@ -145,7 +146,7 @@ pub(super) async fn distribute(address: &Address) -> Result<u64, Error> {
         client.batch_execute(LOGIN).await?;
         let missing = missing(client).await?;
         for table in &missing {
-            // Without this, row security would hide the rows to be copied from the owner.
+            // Otherwise row security hides the rows from the table owner, and they are not copied.
             let open = format!("ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY");
             client.batch_execute(&open).await?;
             let place = if ON_EVERY_NODE.contains(&table.as_str()) {

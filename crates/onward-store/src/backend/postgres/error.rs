@@ -167,8 +167,8 @@ pub(super) fn of_connection(why: Driver, address: &str) -> Error {
 pub(super) fn tls(why: Driver, address: &str) -> Error {
     Error::unavailable(
         format_args!("`{address}`: {}", in_full(&why)),
-        "add `sslmode=disable` for a server without TLS, or set the certificate of its authority \
-         with `sslrootcert=PATH`",
+        "add `sslmode=disable` for a server without TLS, or set the certificate of its certificate \
+         authority with `sslrootcert=PATH`",
     )
     .caused_by(why)
 }
@@ -228,14 +228,14 @@ fn hint(code: &str) -> Option<&'static str> {
         "53100" => "free disk space on the server; no acknowledged change is lost",
         "53200" => "the server is out of memory; retry the call later",
         "53300" => {
-            "raise `max_connections` on the server, or lower `ONWARD_DATABASE_CONNECTIONS` here"
+            "raise `max_connections` on the server, or lower `ONWARD_DATABASE_CONNECTIONS` of Onward"
         }
         "55P03" | "57014" => {
             "the server took too long, or another transaction holds the row; retry the call"
         }
         "25006" => {
-            "this server is read-only: use the primary, or list all servers and add \
-             `target_session_attrs=read-write`"
+            "this server is read-only: use the address of the primary, or list all hosts in the \
+             address and add `target_session_attrs=read-write`"
         }
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => {
             "the server is shutting down or starting up; retry the call"

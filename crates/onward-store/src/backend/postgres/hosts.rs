@@ -200,7 +200,7 @@ impl Attempts<'_> {
     pub(super) fn failed(&mut self, why: Error) {
         let is_permanent = matches!(why, Error::Address { .. });
         let may_end = matches!(self.failure, Some(Error::Unavailable { .. }));
-        // An error that may end is more useful than one that is permanent on its host.
+        // A transient error of one host is more useful than a permanent error of another.
         if !(is_permanent && may_end) {
             self.failure = Some(why);
         }

@@ -21,8 +21,8 @@ pub(super) struct MessageText {
     pub(super) sql: String,
     /// Whether its rows are a result, and not only the check of the row count.
     pub(super) returns_rows: bool,
-    /// Whether its rows are those written, with their keys if it was merged, and a missing one is a
-    /// lost race.
+    /// Whether it returns one row per written row, with the key of that row if it was merged. A missing
+    /// row is then a lost race.
     pub(super) returns_keys: bool,
     pub(super) columns: OnceLock<Columns>,
 }
@@ -30,8 +30,8 @@ pub(super) struct MessageText {
 /// The effect of a statement that has lost a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum OnLostRace {
-    /// It fails, for rows that the transaction has locked: losing a race is a bug. In a distributed
-    /// database there is no other way to stop the other changes of a merged statement.
+    /// It fails. Used if the transaction has locked the rows, so that a lost race is a bug, and in a
+    /// distributed database, where only a failure stops the other changes of a merged statement.
     Fail,
     /// It writes nothing and returns no row. Otherwise it returns the keys of the written rows.
     Skip,
@@ -122,7 +122,7 @@ pub(super) fn parameters<'v>(
 }
 
 /// Maximum number of merged statements: a message has at most 65,535 parameters, and each number of
-/// statements is a separate text.
+/// statements needs a separate statement text.
 pub(super) const MOST_MERGED: usize = 64;
 
 /// Number of leading statements that can be merged. A statement can change a row only once.
@@ -187,8 +187,8 @@ fn failure(query: Query, expect: Expect, count: &str, rows: u64) -> String {
 }
 
 /// Merges row changes into one statement, which fails if one of them affects another number of rows
-/// than required. A counted change is executed when it is counted, so none is executed after one
-/// that failed: it would be based on an outdated state. The error does not contain the number of
+/// than required. The server executes a counted change when it counts its rows. After a wrong
+/// count, it executes no further counted change, which would be based on an outdated state. The error does not contain the number of
 /// affected rows, because that would be a second count, prepared each time.
 ///
 /// If a row still has the version that the decision was based on, the rows that depend on it are

@@ -38,8 +38,8 @@ const SHORT_LOCK_TIMEOUT: &str = "20ms";
 
 /// Session settings, which persist from one transaction to the next.
 pub(super) struct Settings {
-    /// Tenant for row security. Every statement also contains it, so a statement with another
-    /// tenant reads and writes nothing.
+    /// Tenant for row security. Every statement also contains it, so a statement whose
+    /// tenant differs from this one reads and writes nothing.
     pub(super) tenant: Arc<str>,
     /// Whether it waits for locked rows for longer than a batch does.
     pub(super) waits_for_locks: bool,

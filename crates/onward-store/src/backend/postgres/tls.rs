@@ -132,7 +132,7 @@ pub(super) fn trusting(wish: &Wish, shown: &str) -> Result<Tls, Error> {
             for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
                 roots.add(certificate.map_err(unreadable)?).map_err(|why| {
                     failed(format!(
-                        "`{path}` is not the certificate of an authority: {why}"
+                        "`{path}` is not the certificate of a certificate authority: {why}"
                     ))
                     .caused_by(why)
                 })?;

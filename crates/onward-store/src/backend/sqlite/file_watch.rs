@@ -200,7 +200,7 @@ pub(crate) struct FileWatch {
 }
 
 struct State {
-    /// Number of files opened so far. A connection of an earlier one must not be used.
+    /// Number of files opened so far. A connection to an earlier file must not be used.
     generation: u32,
     /// `None` once another file may be at the path.
     open: Option<OpenFile>,

@@ -26,7 +26,7 @@ impl Leader for Locked {
     }
 
     fn is_lost(&self) -> bool {
-        // Another process would create a deleted file again, and lock that one.
+        // If the lock file was deleted, another process creates a new one and locks that.
         let locked = FileId::new(&self.file);
         locked.ok() != FileId::at(&self.path)
     }
