@@ -47,7 +47,7 @@ use std::process::ExitCode;
 
 use rmcp::ServerHandler;
 
-pub use mcp::{Server as McpServer, TaskFixtures, TaskProgress};
+pub use mcp::Server as McpServer;
 
 /// Runs the command in the process's arguments.
 #[must_use]

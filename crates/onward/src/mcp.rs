@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use onward_engine::Caller;
+use onward_engine::{Caller, Engine};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
     CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest, CustomResult,
@@ -154,7 +154,6 @@ pub(crate) use crate::hint::ToolSet;
 pub(crate) use app::{App, RenderedPlan};
 pub(crate) use form::Forms;
 pub(crate) use icon::icons;
-pub use tasks::{TaskFixtures, TaskProgress};
 
 /// Boxes the future of a rare, large handler. The SDK combines the futures of all handlers into one
 /// and moves it several times per request, so an unboxed one would slow down every tool call.
@@ -166,7 +165,6 @@ fn boxed<T>(future: impl Future<Output = T>) -> std::pin::Pin<Box<impl Future<Ou
 pub struct Server {
     setup: Setup,
     subscribed: subscriptions::Subscriptions,
-    fixtures: Option<Arc<dyn TaskFixtures>>,
 }
 
 impl Server {
@@ -174,11 +172,16 @@ impl Server {
         Self {
             setup,
             subscribed: subscriptions::Subscriptions::default(),
-            fixtures: None,
         }
     }
 
-    fn caller(&self, extensions: &Extensions) -> Result<Caller, ErrorData> {
+    /// The open database.
+    pub fn engine(&self) -> &Engine {
+        &self.setup.tool_context.engine
+    }
+
+    /// The caller of a request.
+    pub fn caller(&self, extensions: &Extensions) -> Result<Caller, ErrorData> {
         (self.setup.resolve_caller)(extensions)
             .ok_or_else(|| ErrorData::invalid_request("unauthenticated request", None))
     }

@@ -1,18 +1,21 @@
-//! The suite's tools whose calls are tasks. The product stores them, checks their callers and ends
-//! them; this file supplies only their status, from the arguments, the answers and the time.
+//! The suite's tools whose calls are tasks. The engine stores the tasks, checks their callers and keeps
+//! their outcomes, and the product's handler returns and cancels them. This file supplies the status
+//! of a task that has not ended, from the arguments, the answers and the time.
 
 use std::time::Duration;
 
-use onward::{McpServer, TaskFixtures, TaskProgress};
+use onward::McpServer;
+use onward_engine::{Caller, Engine, Error, Task, TaskOutcome, TaskPhase};
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientCapabilities, ErrorData, InputRequests,
-    InputRequiredResult, Tool,
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, CreateTaskResult, DetailedTask,
+    ErrorData, GetTaskResult, InputRequests, InputRequiredResult, InputResponses, TaskPayload,
+    TaskStatus, Tool,
 };
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
-use crate::results::{complete_result, convert, text_result};
+use crate::results::{convert, text_result};
 
 const GREET: &str = "greet";
 const SLOW: &str = "slow_compute";
@@ -78,8 +81,20 @@ pub(crate) async fn call(
         let given = answer.pointer("/content/name").cloned();
         arguments.insert("name".to_owned(), given.unwrap_or_default());
     }
-    let arguments = Value::Object(arguments);
-    Some(server.create_fixture_task(name, arguments, context).await)
+    Some(create(server, name, arguments, context).await)
+}
+
+async fn create(
+    server: &McpServer,
+    tool: &str,
+    arguments: Map<String, Value>,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let caller = server.caller(&context.extensions)?;
+    let state = json!({ "arguments": arguments, "answers": {} });
+    let task = server.engine().create_task(&caller, tool, None, state);
+    let task = task.await.map_err(internal)?;
+    Ok(CallToolResponse::Task(CreateTaskResult::new(listed(&task))))
 }
 
 fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> &'a str {
@@ -105,48 +120,144 @@ fn requests(keys: &[&str]) -> InputRequests {
     keys.iter().filter_map(request).collect()
 }
 
-/// The status of the suite's tasks.
-pub(crate) struct Fixtures;
+/// A task of one of these tools that has not ended.
+struct ActiveTask<'a> {
+    engine: &'a Engine,
+    caller: Caller,
+    task: Task,
+    arguments: Map<String, Value>,
+    answers: Map<String, Value>,
+}
 
-impl TaskFixtures for Fixtures {
-    fn progress(
-        &self,
-        tool: &str,
-        arguments: &Value,
-        answers: &Map<String, Value>,
-        elapsed: Duration,
-    ) -> TaskProgress {
-        let empty = Map::new();
-        let arguments = arguments.as_object().unwrap_or(&empty);
+enum Progress {
+    Working,
+    InputRequired(InputRequests),
+    Ended(TaskOutcome),
+}
+
+/// The status of a task of one of these tools. `None` if the product's handler must respond: the task
+/// has ended, or belongs to a tool of the product, or does not exist.
+pub(crate) async fn get(
+    server: &McpServer,
+    id: &str,
+    context: &RequestContext<RoleServer>,
+) -> Result<Option<GetTaskResult>, ErrorData> {
+    let Some(active) = ActiveTask::find(server, id, context).await? else {
+        return Ok(None);
+    };
+    let payload = match active.progress()? {
+        Progress::Working => TaskPayload::Working,
+        Progress::InputRequired(input_requests) => TaskPayload::InputRequired { input_requests },
+        Progress::Ended(outcome) => {
+            let ActiveTask { engine, task, .. } = &active;
+            let ended = engine.end_task(&active.caller, task.id, outcome);
+            ended.await.map_err(internal)?;
+            return Ok(None);
+        }
+    };
+    let task = DetailedTask::new(listed(&active.task), payload);
+    Ok(Some(GetTaskResult::new(task)))
+}
+
+/// Stores the answers to the open requests of a task of one of these tools. Returns false if the
+/// product's handler must respond.
+pub(crate) async fn update(
+    server: &McpServer,
+    id: &str,
+    answers: &InputResponses,
+    context: &RequestContext<RoleServer>,
+) -> Result<bool, ErrorData> {
+    let Some(mut active) = ActiveTask::find(server, id, context).await? else {
+        return Ok(false);
+    };
+    let Progress::InputRequired(open) = active.progress()? else {
+        return Ok(true);
+    };
+    let answers = answers.iter().filter(|(key, _)| open.contains_key(*key));
+    let answers = answers.map(|(key, answer)| (key.clone(), answer.clone()));
+    active.answers.extend(answers);
+    let state = json!({ "arguments": active.arguments, "answers": active.answers });
+    let ActiveTask { engine, task, .. } = &active;
+    let changed = engine.change_task(&active.caller, task, state);
+    changed.await.map_err(internal)?;
+    Ok(true)
+}
+
+impl<'a> ActiveTask<'a> {
+    async fn find(
+        server: &'a McpServer,
+        id: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Option<Self>, ErrorData> {
+        let Ok(id) = id.parse() else {
+            return Ok(None);
+        };
+        let caller = server.caller(&context.extensions)?;
+        let engine = server.engine();
+        let task = match engine.task(&caller, id).await {
+            Ok(task) => task,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(why) => return Err(internal(why)),
+        };
+        let TaskPhase::Active(state) = &task.phase else {
+            return Ok(None);
+        };
+        if !tools().iter().any(|tool| tool.name == task.tool) {
+            return Ok(None);
+        }
+        let object = |key: &str| state[key].as_object().cloned().unwrap_or_default();
+        let (arguments, answers) = (object("arguments"), object("answers"));
+        Ok(Some(Self {
+            engine,
+            caller,
+            task,
+            arguments,
+            answers,
+        }))
+    }
+
+    fn progress(&self) -> Result<Progress, ErrorData> {
+        let tool = self.task.tool.as_str();
         let (duration, keys): (Duration, &[&str]) = match tool {
-            SLOW => (seconds(arguments), &[]),
+            SLOW => (seconds(&self.arguments), &[]),
             FAILING => (Duration::from_secs(1), &[]),
             CONFIRM => (Duration::ZERO, &["confirm"]),
             MULTI => (Duration::ZERO, &["first", "second"]),
             _ => (Duration::ZERO, &[]),
         };
-        if elapsed < duration {
-            return TaskProgress::Working {
-                message: "running".to_owned(),
-            };
+        if self.engine.now().since(self.task.created_at) < duration {
+            return Ok(Progress::Working);
         }
-        let open: Vec<&str> = keys
-            .iter()
-            .copied()
-            .filter(|key| !answers.contains_key(*key))
+        let open = keys.iter().copied();
+        let open: Vec<&str> = open
+            .filter(|key| !self.answers.contains_key(*key))
             .collect();
         if !open.is_empty() {
-            return TaskProgress::InputRequired(requests(&open));
+            return Ok(Progress::InputRequired(requests(&open)));
         }
-        let name = text(arguments, "name");
-        let content = json!([{ "type": "text", "text": format!("done {name}") }]);
-        let result = complete_result(json!({ "content": content, "isError": tool == FAILING }));
-        match result {
-            Ok(_) if tool == PROTOCOL_ERROR => {
-                TaskProgress::Failed(ErrorData::internal_error("fails on purpose", None))
-            }
-            Ok(result) => TaskProgress::Completed(Box::new(result)),
-            Err(error) => TaskProgress::Failed(error),
-        }
+        let outcome = if tool == PROTOCOL_ERROR {
+            TaskOutcome::Failed(json!({ "code": -32603, "message": "fails on purpose" }))
+        } else {
+            let name = text(&self.arguments, "name");
+            let content = json!([{ "type": "text", "text": format!("done {name}") }]);
+            TaskOutcome::Completed(json!({
+                "resultType": "complete", "content": content, "isError": tool == FAILING,
+            }))
+        };
+        Ok(Progress::Ended(outcome))
     }
+}
+
+fn listed(task: &Task) -> rmcp::model::Task {
+    rmcp::model::Task::new(
+        task.id.to_string(),
+        TaskStatus::Working,
+        task.created_at.to_string(),
+        task.updated_at.to_string(),
+    )
+    .with_poll_interval_ms(1_000)
+}
+
+fn internal(why: Error) -> ErrorData {
+    ErrorData::internal_error(why.to_string(), None)
 }

@@ -8,11 +8,8 @@
 //! the extension, and does not support `notifications/tasks`.
 
 mod extraction;
-mod fixtures;
 mod review;
 mod wait;
-
-use std::time::Duration;
 
 use onward_core::id::TaskId;
 use onward_engine::{Caller, Error, Task, TaskOutcome, TaskPhase};
@@ -25,7 +22,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Server, Setup, links, protocol_error, result};
 use crate::tools::{self, Tool, ToolError, extract_data, get_next_step, request_user_review};
@@ -36,7 +33,7 @@ const REVIEW_POLL_MS: u64 = 2_000;
 const POLL_MS: u64 = 1_000;
 
 /// The status of a task.
-pub enum TaskProgress {
+enum TaskProgress {
     /// In progress.
     Working {
         /// For the user.
@@ -48,18 +45,6 @@ pub enum TaskProgress {
     Completed(Box<CallToolResult>),
     /// Ended with a protocol error.
     Failed(ErrorData),
-}
-
-/// Tools whose calls are tasks, in addition to Onward's: the fixtures of the conformance suite.
-pub trait TaskFixtures: Send + Sync {
-    /// The status of a task this long after the call.
-    fn progress(
-        &self,
-        tool: &str,
-        arguments: &Value,
-        answers: &Map<String, Value>,
-        elapsed: Duration,
-    ) -> TaskProgress;
 }
 
 /// What `tasks/get` found.
@@ -168,7 +153,7 @@ pub(super) async fn update(
             review::answer(server, caller, context, &task, state, answers).await
         }
         get_next_step::NAME | extract_data::NAME => Ok(()),
-        _ => fixtures::answer(server, caller, &task, state, answers).await,
+        _ => Err(unknown_tool(&task)),
     }
 }
 
@@ -194,8 +179,14 @@ async fn status(
         request_user_review::NAME => review::status(setup, caller, context, state).await,
         get_next_step::NAME => wait::status(setup, caller, task, state).await,
         extract_data::NAME => extraction::status(setup, caller, task, state).await,
-        _ => fixtures::progress(server, task, state).map(Status::Progress),
+        _ => Err(unknown_tool(task)),
     }
+}
+
+/// Does not end the task: a later version of Onward may know its tool.
+fn unknown_tool(task: &Task) -> ErrorData {
+    let message = format!("tasks of `{}` are not supported", task.tool);
+    ErrorData::internal_error(message, None)
 }
 
 async fn find(server: &Server, caller: &Caller, id: &str) -> Result<Task, ErrorData> {
