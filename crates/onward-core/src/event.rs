@@ -528,6 +528,18 @@ impl Event {
         )
     }
 
+    /// The step that the event ends.
+    pub fn ended_step(&self) -> Option<StepId> {
+        if let Event::StepCompleted { step, .. }
+        | Event::StepFailed { step, .. }
+        | Event::StepSkipped { step, .. } = self
+        {
+            Some(*step)
+        } else {
+            None
+        }
+    }
+
     /// The step, if the event concerns one.
     pub fn step(&self) -> Option<StepId> {
         match self {

@@ -3,7 +3,7 @@
 use onward_core::command::{ActionSpec, Modification, StepRef};
 use onward_core::event::{DecidedBy, Decision, ReviewAction};
 use onward_core::plan::PlanFailure;
-use onward_core::{Event, PlanId};
+use onward_core::{Event, PlanId, Timestamp};
 use onward_engine::Error;
 use onward_engine::next_step::{AssignedStep, NextStep, Peek};
 use onward_engine::step::{OpenedReview, ReviewDecision, ReviewRequest};
@@ -217,6 +217,27 @@ async fn accepts_results_for_other_claimed_steps_during_a_review(harness: &Harne
     assert_eq!(harness.plan_status(plan.id).await.as_str(), "executing");
 }
 
+async fn feedback_is_not_mistaken_for_a_review(harness: &Harness) {
+    let plan = harness.plan(2).await.id;
+    let (first, second) = (harness.claim(plan).await, harness.claim(plan).await);
+    let request = |step| harness.engine.request_review(&harness.me, question(step));
+    let requested = request(&first).await.unwrap();
+    request(&second).await.unwrap();
+    let feedback = format!("like {}: review_requested", requested.review);
+    let (approve, feedback) = (Decision::Approve, Some(feedback.as_str()));
+    decide(harness, &second, approve, feedback).await.unwrap();
+    decide(harness, &first, approve, None).await.unwrap();
+    let decided = harness
+        .engine
+        .review_decision(&harness.me, requested.review);
+    let decided = decided.await.unwrap().expect("the review is decided");
+    assert_eq!(decided.step, first.step);
+    let hours = harness.engine.events_by_hour(&harness.me, Timestamp::MIN);
+    let hours = hours.await.unwrap();
+    let requests = hours.iter().filter(|count| count.name == "user_reviewed");
+    assert_eq!(requests.map(|count| count.events).sum::<u64>(), 2);
+}
+
 async fn a_review_is_decided_once(harness: &Harness) {
     let plan = harness.plan(2).await;
     let (step, _) = claim_and_request_review(harness, plan.id).await;
@@ -322,6 +343,7 @@ on_both_databases![
     rejects_and_stores_a_result_for_a_step_awaiting_review,
     accepts_results_for_other_claimed_steps_during_a_review,
     a_review_is_decided_once,
+    feedback_is_not_mistaken_for_a_review,
     a_decision_by_link_is_recorded_and_made_once,
     rejects_a_review_of_a_step_that_is_not_in_progress,
     lists_pending_reviews_of_all_plans_oldest_first,

@@ -135,7 +135,7 @@ impl AuditTrail<'_> {
         review: ReviewId,
         since: Timestamp,
     ) -> Result<Vec<(PlanId, Entry)>, Error> {
-        let params = params![since, format!("%{review}%")];
+        let params = params![since, review.to_string()];
         let rows = self.0.rows(Query::EventsOfReview, params).await?;
         rows.into_iter().map(event::entry_with_plan).collect()
     }
@@ -185,14 +185,6 @@ impl AuditTrail<'_> {
 
 /// The first event of the commit in which each step ended. A step ends only once.
 pub fn ended_commits(trail: &[Entry]) -> HashMap<StepId, u64> {
-    let mut ended = HashMap::new();
-    for entry in trail {
-        if let Event::StepCompleted { step, .. }
-        | Event::StepFailed { step, .. }
-        | Event::StepSkipped { step, .. } = &entry.event
-        {
-            ended.insert(*step, entry.commit_seq);
-        }
-    }
-    ended
+    let ended = |entry: &Entry| Some((entry.event.ended_step()?, entry.commit_seq));
+    trail.iter().filter_map(ended).collect()
 }

@@ -69,9 +69,9 @@ ORDER BY seq DESC LIMIT $4;
 
 -- name: events_of_review
 -- The request and the decision of a review, in plans with an action since `$2`, which is not later than
--- the request. `$3` is a pattern with the id.
+-- the request.
 SELECT plan_id, seq, commit_seq, at, actor, session, name, step_id, details FROM events
-WHERE tenant_id = $1 AND name = 'user_reviewed' AND details LIKE $3
+WHERE tenant_id = $1 AND name = 'user_reviewed' AND {details_json} ->> 'reviewId' = $3
     AND plan_id IN (SELECT plan_id FROM plans WHERE plans.tenant_id = $1
         AND plans.status IN ('planning', 'executing', 'awaiting_review', 'stalled', 'completed', 'failed')
         AND plans.acted_about >= CAST($2 AS bigint) / 10000)

@@ -3,12 +3,19 @@
 -- fragment: event
 seq, commit_seq, at, actor, session, name, step_id, details
 
+-- fragment: details_json (sqlite)
+-- Differs because SQLite stores JSON as text.
+events.details
+
+-- fragment: details_json (postgres)
+CAST(events.details AS json)
+
 -- name: events_by_hour
 -- Finished steps, stalls and review requests per hour since `$2`, of plans that an agent or a user
 -- has changed since then.
 SELECT at / 3600000 AS hour, name, count(*) AS events FROM events
 WHERE tenant_id = $1 AND at >= $2 AND (name = 'step_completed' OR name = 'plan_stalled'
-        OR (name = 'user_reviewed' AND details LIKE '%review_requested%'))
+        OR (name = 'user_reviewed' AND {details_json} ->> 'action' = 'review_requested'))
     AND plan_id IN (SELECT plan_id FROM plans WHERE plans.tenant_id = $1
         AND plans.status IN ('planning', 'executing', 'awaiting_review', 'stalled', 'completed', 'failed')
         AND plans.acted_about >= CAST($2 AS bigint) / 10000)
