@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::plan::{PlanFailure, PlanHead, PlanState};
+use crate::plan::{PlanFailure, PlanHead, PlanState, PlanStatus};
 use crate::policy::{UnknownVariant, parse_variant};
 use crate::time::Timestamp;
 
@@ -87,6 +87,20 @@ impl Word {
         }
     }
 
+    /// The word for an ended plan. `None` if this status is not an end.
+    pub const fn ended(status: PlanStatus, has_failures: bool, is_cancelled: bool) -> Option<Self> {
+        match status {
+            PlanStatus::Completed if has_failures => Some(Word::DoneWithFailures),
+            PlanStatus::Completed => Some(Word::Done),
+            PlanStatus::Failed if is_cancelled => Some(Word::Cancelled),
+            PlanStatus::Failed => Some(Word::Failed),
+            PlanStatus::Planning
+            | PlanStatus::Executing
+            | PlanStatus::AwaitingReview
+            | PlanStatus::Stalled => None,
+        }
+    }
+
     /// Whether a person must act for the plan to continue.
     pub const fn needs_person(self) -> bool {
         matches!(
@@ -154,21 +168,16 @@ pub fn attention(
     no_agent_after: Duration,
 ) -> Attention {
     let at = |word, since| Attention { word, since };
-    match &head.state {
-        PlanState::Completed { ended_at } if head.counts.failed > 0 => {
-            return at(Word::DoneWithFailures, *ended_at);
+    let is_cancelled = matches!(
+        head.state,
+        PlanState::Failed {
+            reason: PlanFailure::Abandoned(_),
+            ..
         }
-        PlanState::Completed { ended_at } => return at(Word::Done, *ended_at),
-        PlanState::Failed { reason, ended_at } => {
-            return match reason {
-                PlanFailure::Abandoned(_) => at(Word::Cancelled, *ended_at),
-                PlanFailure::Branch(_) | PlanFailure::Rejected(_) => at(Word::Failed, *ended_at),
-            };
-        }
-        PlanState::Planning
-        | PlanState::Executing
-        | PlanState::AwaitingReview { .. }
-        | PlanState::Stalled { .. } => {}
+    );
+    let ended = Word::ended(head.status(), head.counts.failed > 0, is_cancelled);
+    if let (Some(word), Some(ended_at)) = (ended, head.ended_at()) {
+        return at(word, ended_at);
     }
     if let Some(since) = facts.stuck_since {
         return at(Word::Stuck, since);

@@ -64,7 +64,7 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
             start_step::decide(&facts, command, now)
         }
         Command::SubmitResult(command) => {
-            let facts = step_facts(plan, command.step, With::Branches)?;
+            let facts = step_facts(plan, command.step, submit::FACTS)?;
             let outcome = submit::decide(&facts, command, now)?;
             outcome.resolve(|skip| skip_target(plan, &facts.step, skip))
         }
@@ -77,7 +77,7 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
             request_review::decide(&facts, command, now)
         }
         Command::DecideReview(command) => {
-            let facts = step_facts(plan, command.step, With::Decision)?;
+            let facts = step_facts(plan, command.step, review::FACTS)?;
             let outcome = review::decide(&facts, command, now)?;
             outcome.resolve(|skip| skip_target(plan, &facts.step, skip))
         }

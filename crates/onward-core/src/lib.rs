@@ -156,6 +156,7 @@ pub mod event;
 pub mod finding;
 pub mod id;
 pub mod json;
+pub mod next_check;
 pub mod plan;
 mod plan_status;
 pub mod policy;

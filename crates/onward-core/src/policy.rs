@@ -150,7 +150,7 @@ pub struct UnknownVariant {
 }
 
 /// Finds the variant with this name.
-pub(crate) fn parse_variant<T: Copy>(
+pub fn parse_variant<T: Copy>(
     word: &str,
     all: &[T],
     name: fn(T) -> &'static str,

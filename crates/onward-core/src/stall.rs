@@ -40,7 +40,7 @@
 use std::time::Duration;
 
 use crate::id::StepId;
-use crate::policy::{CLOCK_TOLERANCE, seen_interval, stall_threshold};
+use crate::policy::{CLOCK_TOLERANCE, first_seen_interval, seen_interval, stall_threshold};
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
@@ -87,9 +87,26 @@ impl<Id> StepTimestamp<Id> {
 
     /// Whether the step has been inactive for longer than the threshold.
     pub fn is_stalled(&self, now: Timestamp, threshold: Duration) -> bool {
-        self.stalls_at(threshold)
-            .is_some_and(|stalls_at| now > stalls_at)
+        is_past(self.stalls_at(threshold), now)
     }
+
+    /// Whether the next event of the session that holds the step is recorded as activity. `limit` is
+    /// how long after its last recorded activity the step is stalled.
+    pub fn records_event(&self, limit: Duration, is_monitored: bool, now: Timestamp) -> bool {
+        let interval = if is_monitored {
+            // The limit is the threshold plus one interval, which is a quarter of the threshold.
+            limit / 5
+        } else {
+            // Recording the first event makes the step a monitored one.
+            first_seen_interval(limit)
+        };
+        now.since(self.reference()) >= interval || self.is_ahead_of(now)
+    }
+}
+
+/// Whether a step with this [`stalls_at`](StepTimestamp::stalls_at) is stalled.
+pub fn is_past(stalls_at: Option<Timestamp>, now: Timestamp) -> bool {
+    stalls_at.is_some_and(|at| now > at)
 }
 
 impl Step {
@@ -109,6 +126,11 @@ impl Step {
     pub fn stalls_at(&self, plan_threshold: Option<Duration>) -> Option<Timestamp> {
         let limit = self.silence_limit(None, plan_threshold);
         self.timestamp().stalls_at(limit)
+    }
+
+    /// Whether the step is past its own threshold or that of its plan.
+    pub fn is_stalled(&self, plan_threshold: Option<Duration>, now: Timestamp) -> bool {
+        is_past(self.stalls_at(plan_threshold), now)
     }
 
     /// How long after the last recorded activity the step is stalled. `call` overrides the

@@ -10,9 +10,9 @@ mod queue;
 use std::time::Duration;
 
 use crate::apply::{ApplyError, StepChange};
-use crate::attention::no_agent_at;
-use crate::event::{Event, ReviewAction};
+use crate::event::Event;
 use crate::id::ArtifactId;
+use crate::next_check;
 use crate::plan::PlanHead;
 use crate::step::{Step, StepState, Work};
 use crate::time::Timestamp;
@@ -32,6 +32,8 @@ pub struct Transition {
     pub due: Due,
     /// The change to the queue of the plan's project.
     pub queue: QueueChange,
+    /// Whether the plan's budget or its use has changed.
+    pub budget_changed: bool,
     /// The kept input of the changed steps that is no longer needed.
     pub superseded: Vec<ArtifactId>,
 }
@@ -73,6 +75,7 @@ impl Transition {
         now: Timestamp,
         no_agent_after: Duration,
     ) -> Result<Self, ApplyError> {
+        let budget = head.budget;
         for event in events {
             let applied = head.apply(event, now);
             applied.map_err(|why| ApplyError::new(event, why))?;
@@ -100,9 +103,10 @@ impl Transition {
                 step,
             });
         }
-        let due = next_check(&head, &changed, events, now, no_agent_after);
+        let due = next_check::after_commit(&head, &changed, events, now, no_agent_after);
         let queue = QueueChange::after_events(&head, events);
         Ok(Self {
+            budget_changed: head.budget != budget,
             head,
             changed,
             unchanged,
@@ -154,45 +158,4 @@ fn is_plain(step: &Step) -> bool {
             false
         }
     }
-}
-
-/// A check that is too early is harmless; one that is too late is not. Therefore a plan that
-/// returns to a state in which it can stall is due immediately.
-fn next_check(
-    head: &PlanHead,
-    changed: &[StepAfter],
-    events: &[Event],
-    now: Timestamp,
-    no_agent_after: Duration,
-) -> Due {
-    if events.is_empty() {
-        return Due::Unchanged;
-    }
-    if head.status().is_terminal() {
-        return Due::Never;
-    }
-    let reopens = |event: &Event| {
-        matches!(
-            event,
-            Event::PlanResumed { .. }
-                | Event::UserReviewed {
-                    action: ReviewAction::Decided { .. },
-                    ..
-                }
-        )
-    };
-    if events.iter().any(reopens) {
-        return Due::By(now);
-    }
-    let stalls = changed.iter().filter_map(|after| after.stalls_at);
-    let deadlines = changed.iter().filter_map(|after| after.step.deadline());
-    let budget = head.budget.and_then(|budget| budget.ends_at());
-    let first = stalls
-        .map(Timestamp::next)
-        .chain(deadlines)
-        .chain(budget)
-        .min();
-    // The sweep reports a plan that no agent continues.
-    let no_agent = || no_agent_at(head, now, no_agent_after).map(Timestamp::next);
-    first.or_else(no_agent).map_or(Due::Unchanged, Due::By)
 }

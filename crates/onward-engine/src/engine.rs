@@ -101,8 +101,7 @@ impl Engine {
         let clock = Clock::new(Arc::clone(&environment));
         let prepare: Prepare = {
             // For an SQLite file, the tenant is looked up when the caller is created.
-            let is_server = matches!(address, Address::Server(_));
-            let tenant = start_unavailable.clone().filter(|_| is_server);
+            let tenant = start_unavailable.clone().filter(|_| address.is_server());
             let clock = clock.clone();
             Arc::new(move |store| {
                 let (clock, tenant) = (clock.clone(), tenant.clone());

@@ -44,12 +44,12 @@ pub use error::{Error, ObjectKind};
 pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, DRIVER_LOG_TARGETS, Delivery,
     Distribution, DueSession, Entry, Excerpt, Extraction, Faults, Feedback, Hit, HourCount,
-    IndexHealth, Indexed, MANY, Notice, OpenPlan, Output, OutputExcerpt, OutputVersion, Owner,
-    PlanCount, PlanCursor, Recent, RequestOrigin, SeenClaim, Session, SessionLine, SessionUsage,
-    Sheet, SkillCount, SkillCursor, Source, StepBrief, StepLine, StepMark, StepNote, StepReport,
-    Subject, Sync, Synthetic, Task, TaskOutcome, TaskPhase, Tenant, TextId, TextPage, Token,
-    ToolCall, TranscriptPosition, Turn, TurnStep, UsageSource, VectorExtension, WholePlan,
-    distribute, opencode, restore, schema,
+    IndexHealth, Indexed, MANY, Notice, Obstacle, ObstacleKind, OpenPlan, Output, OutputExcerpt,
+    OutputVersion, Owner, PlanCount, PlanCursor, Recent, RequestOrigin, SeenClaim, Session,
+    SessionLine, SessionUsage, Sheet, SkillCount, SkillCursor, Source, StepBrief, StepLine,
+    StepMark, StepNote, StepReport, Subject, Sync, Synthetic, Task, TaskOutcome, TaskPhase, Tenant,
+    TextId, TextPage, Token, ToolCall, TranscriptPosition, Turn, TurnStep, UsageSource,
+    VectorExtension, WholePlan, distribute, opencode, restore, schema,
 };
 pub use operate::member::{Member, SignInMethod};
 pub use plan::attention::AttentionCount;

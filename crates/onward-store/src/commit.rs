@@ -40,6 +40,8 @@ pub struct Commit<'a> {
     pub due: Due,
     /// The change to the queue of the plan's project.
     pub queue: QueueChange,
+    /// Whether the plan's budget or its use has changed.
+    pub budget_changed: bool,
 }
 
 /// A version of a plan that a transaction has written.

@@ -66,7 +66,7 @@ pub use record::search::{Hit, Search, SearchIndex, Source};
 pub use record::session::{SessionActivity, Sessions};
 pub use record::skill::{SkillCount, SkillCursor, Skills};
 pub use record::task::{Task, TaskOutcome, TaskPhase, Tasks};
-pub use record::tenant::{LogLine, Tenant, Tenants};
+pub use record::tenant::{LogLine, Obstacle, ObstacleKind, Tenant, Tenants};
 pub use record::text::{TextId, TextPage, Texts};
 pub use record::token::{Token, Tokens};
 pub use record::tool_call::{DueSession, ToolCalls};

@@ -75,6 +75,11 @@ impl Address {
         }
     }
 
+    /// Whether a server stores the database.
+    pub fn is_server(&self) -> bool {
+        matches!(self, Address::Server(_))
+    }
+
     /// The files of the database, of which some may not exist; empty if a server stores it.
     pub fn files(&self) -> Vec<PathBuf> {
         match self {

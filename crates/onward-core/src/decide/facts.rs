@@ -28,6 +28,18 @@ pub enum With {
     Ready,
 }
 
+impl With {
+    /// Whether the branches of the step are requested.
+    pub fn has_branches(self) -> bool {
+        self != With::Head
+    }
+
+    /// Whether the last decision on the step is requested. Only a repeated decision needs it.
+    pub fn has_decision(self, step: &Step) -> bool {
+        self == With::Decision && step.status() != StepStatus::AwaitingInput
+    }
+}
+
 /// A step with the head of its plan.
 #[derive(Debug, Clone)]
 pub struct StepFacts {
@@ -66,16 +78,19 @@ pub struct NextFacts {
 impl StepFacts {
     /// The facts of a plan in memory. `None` if it has no such step.
     pub fn from_plan(plan: &Plan, id: StepId, with: With) -> Option<Self> {
-        let branches = match with {
-            With::Head => &[],
-            With::Branches | With::Decision | With::Ready => plan.branches_after(id),
+        let branches = if with.has_branches() {
+            plan.branches_after(id)
+        } else {
+            &[]
         };
         let step = plan.step(id)?;
-        let asks_decision = with == With::Decision && step.status() != StepStatus::AwaitingInput;
         Some(Self {
             head: plan.head().clone(),
             open_dependencies: OpenDependencies::from_plan(plan, step),
-            decided: plan.decided(id).filter(|_| asks_decision).cloned(),
+            decided: plan
+                .decided(id)
+                .filter(|_| with.has_decision(step))
+                .cloned(),
             step: step.clone(),
             branches: branches.to_vec(),
             has_dependents: plan.has_dependents(id),

@@ -20,7 +20,7 @@ use crate::event::{Event, ProgressSource, RequeueReason};
 use crate::plan::{PlanHead, PlanStatus};
 use crate::policy::{OnStall, stall_threshold};
 use crate::refusal::Refusal;
-use crate::stall::Stall;
+use crate::stall::{Stall, is_past};
 use crate::step::{FailReason, Step, StepStatus};
 use crate::time::Timestamp;
 use crate::watcher::Watcher;
@@ -58,7 +58,7 @@ impl Facts {
     }
 
     /// The last instant at which inactivity since `reference` has no effect.
-    fn deadline(&self, reference: Timestamp, at: Timestamp) -> Timestamp {
+    pub(crate) fn deadline(&self, reference: Timestamp, at: Timestamp) -> Timestamp {
         self.watcher
             .as_ref()
             .map_or(at, |watcher| watcher.deadline(reference, at))
@@ -162,8 +162,8 @@ fn stalled_steps<'a>(
 fn is_past_deadline(facts: &Facts, command: &HandleStalls, step: &Step, now: Timestamp) -> bool {
     let times = step.timestamp();
     let limit = step.silence_limit(command.threshold, facts.head.stall_threshold);
-    let stalls_at = times.stalls_at(limit);
-    stalls_at.is_some_and(|stalls_at| now > facts.deadline(times.reference(), stalls_at))
+    let deadline = |stalls_at| facts.deadline(times.reference(), stalls_at);
+    is_past(times.stalls_at(limit).map(deadline), now)
 }
 
 /// Whether the plan was marked for the step's current stall.

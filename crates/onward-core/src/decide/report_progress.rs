@@ -11,7 +11,7 @@ use super::facts::StepFacts;
 use crate::command::ReportProgress;
 use crate::event::{Event, ProgressSource, ResumedBy};
 use crate::plan::PlanStatus;
-use crate::policy::{first_seen_interval, seen_interval, stall_threshold, written_interval};
+use crate::policy::{stall_threshold, written_interval};
 use crate::refusal::Refusal;
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
@@ -85,16 +85,19 @@ fn record_implicit(
     if plan.status().is_terminal() || !is_current_claim || check_in_progress(step).is_err() {
         return Ok(Vec::new());
     }
-    let threshold = stall_threshold(None, step.spec.stall_threshold, plan.stall_threshold);
-    let is_monitored = step.work().is_some_and(|work| work.monitored);
-    let interval = match command.source {
-        // The first record makes the step a monitored one.
-        ProgressSource::Seen if !is_monitored => first_seen_interval(threshold),
-        ProgressSource::Seen => seen_interval(threshold),
-        ProgressSource::Written | ProgressSource::Reported => written_interval(threshold),
-    };
     let times = step.timestamp();
-    if now.since(times.reference()) < interval && !times.is_ahead_of(now) {
+    let is_due = match command.source {
+        ProgressSource::Seen => {
+            let is_monitored = step.work().is_some_and(|work| work.monitored);
+            let limit = step.silence_limit(None, plan.stall_threshold);
+            times.records_event(limit, is_monitored, now)
+        }
+        ProgressSource::Written | ProgressSource::Reported => {
+            let threshold = stall_threshold(None, step.spec.stall_threshold, plan.stall_threshold);
+            now.since(times.reference()) >= written_interval(threshold) || times.is_ahead_of(now)
+        }
+    };
+    if !is_due {
         return Ok(Vec::new());
     }
     let mut draft = Draft::new(plan, now);

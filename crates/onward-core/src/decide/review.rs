@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::check::Check;
 use super::claim;
 use super::draft::Draft;
-use super::facts::StepFacts;
+use super::facts::{StepFacts, With};
 use super::finish::{self, Completion, Outcome};
 use crate::command::{DecideReview, Reviewer};
 use crate::event::{Decided, DecidedBy, Decision, Event, RequeueReason, ResumedBy, ReviewAction};
@@ -29,6 +29,9 @@ use crate::step::{
     StepResult, StepStatus,
 };
 use crate::time::Timestamp;
+
+/// The facts to load with the step.
+pub const FACTS: With = With::Decision;
 
 /// Decides the command.
 pub fn decide(

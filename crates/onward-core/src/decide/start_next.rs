@@ -61,7 +61,7 @@ pub fn decide(
         return Ok(draft.into_events());
     }
     for step in &facts.stalled {
-        if !is_past_threshold(facts, step, now) {
+        if !step.is_stalled(facts.head.stall_threshold, now) {
             continue;
         }
         draft.push(requeue_or_fail(step, RequeueReason::TakenOver)?)?;
@@ -84,12 +84,7 @@ fn has_step_to_assign(facts: &NextFacts, now: Timestamp) -> bool {
     }
     facts.ready.is_some()
         || facts.undelivered.is_some()
-        || (facts.stalled.iter()).any(|step| is_past_threshold(facts, step, now))
-}
-
-fn is_past_threshold(facts: &NextFacts, step: &Step, now: Timestamp) -> bool {
-    let stalls_at = step.stalls_at(facts.head.stall_threshold);
-    stalls_at.is_some_and(|stalls_at| now > stalls_at)
+        || (facts.stalled.iter()).any(|step| step.is_stalled(facts.head.stall_threshold, now))
 }
 
 /// Claims the ready step in the same commit as `events`, the decision of a command on

@@ -10,7 +10,7 @@
 use super::check::Check;
 use super::claim::{self, ClaimStatus};
 use super::draft::Draft;
-use super::facts::StepFacts;
+use super::facts::{StepFacts, With};
 use super::finish::{self, Completion, Outcome};
 use super::gates;
 use crate::command::SubmitResult;
@@ -21,6 +21,9 @@ use crate::step::{
     Claim, ReviewOptions, ReviewScope, Step, StepCause, StepResult, StepState, StepStatus,
 };
 use crate::time::Timestamp;
+
+/// The facts to load with the step.
+pub const FACTS: With = With::Branches;
 
 /// Decides the command.
 pub fn decide(

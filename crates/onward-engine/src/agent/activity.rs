@@ -9,7 +9,6 @@
 use onward_core::command::ReportProgress;
 use onward_core::event::ProgressSource;
 use onward_core::id::{ClaimToken, SessionId};
-use onward_core::policy::{CLOCK_TOLERANCE, first_seen_interval};
 use onward_core::{Command, StepId};
 use onward_store::{SeenClaim, StepLine, Steps, Tx};
 
@@ -92,17 +91,10 @@ async fn due_steps(
 }
 
 fn is_line_due(line: &StepLine, ctx: &CommandContext) -> bool {
-    let reference = line.last_progress_at.max(line.started_at);
+    let times = line.timestamp();
     // Only a step in progress has a stall time.
-    let times = reference.zip(line.stalls_at);
-    times.is_some_and(|(reference, stalls_at)| {
-        let limit = stalls_at.since(reference);
-        let interval = if line.monitored {
-            // The limit is the threshold and one interval, which is a quarter of the threshold.
-            limit / 5
-        } else {
-            first_seen_interval(limit)
-        };
-        ctx.now.since(reference) >= interval || reference.since(ctx.now) > CLOCK_TOLERANCE
+    line.stalls_at.is_some_and(|stalls_at| {
+        let limit = stalls_at.since(times.reference());
+        times.records_event(limit, line.monitored, ctx.now)
     })
 }

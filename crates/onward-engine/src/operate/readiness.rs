@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_store::Tenants;
+use onward_store::{Obstacle, ObstacleKind, Tenants};
 
 use crate::caller::LOCAL;
 use crate::engine::Engine;
@@ -12,17 +12,6 @@ use crate::error::Error;
 
 /// A plan or tool call that has been due for longer than this was not checked by any process.
 const SWEEP_DELAY: Duration = Duration::from_secs(60);
-
-const STANDBY_MISSING: &str = "standby_missing";
-
-/// Why writes wait although the database responds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Obstacle {
-    /// `table_locked` or `standby_missing`.
-    pub kind: String,
-    /// The table, or the names of the standbys.
-    pub subject: String,
-}
 
 impl Engine {
     /// Writes to the database, to check whether it accepts writes: a full disk, a read-only database
@@ -46,12 +35,11 @@ impl Engine {
         });
         let mut found = found.await?;
         // Without the standby, commits wait and hold their locks.
-        if found.iter().any(|(kind, _)| kind == STANDBY_MISSING) {
-            found.retain(|(kind, _)| kind == STANDBY_MISSING);
+        let is_standby = |found: &Obstacle| found.kind == ObstacleKind::StandbyMissing;
+        if found.iter().any(is_standby) {
+            found.retain(is_standby);
         }
-        let obstacles = found.into_iter();
-        let obstacles = obstacles.map(|(kind, subject)| Obstacle { kind, subject });
-        Ok(obstacles.collect())
+        Ok(found)
     }
 
     /// Whether no process sweeps: a plan or tool call has been due for a minute. Independent of how

@@ -14,13 +14,13 @@ use onward_core::attention::{Word, attention, no_agent_at};
 use onward_core::command::HandleStalls;
 use onward_core::decide::handle_stalls;
 use onward_core::finding::Finding;
-use onward_core::policy::{CLOCK_TOLERANCE, OnStall, stall_threshold};
+use onward_core::next_check;
+use onward_core::policy::CLOCK_TOLERANCE;
 use onward_core::transition::Due;
 use onward_core::watcher::{Watcher, WatcherPolicy};
-use onward_core::{Command, PlanHead, PlanId, PlanStatus, Step, Timestamp};
+use onward_core::{Command, PlanHead, PlanId, Timestamp};
 use onward_store::{
-    Cached, DueChecks, DuePlan, Facts, Lead, Notifications, PlanLists, Plans, Steps, Transitions,
-    Tx,
+    Cached, DueChecks, DuePlan, Facts, Lead, Notifications, PlanLists, Steps, Transitions, Tx,
 };
 use tokio::sync::watch;
 
@@ -290,14 +290,21 @@ impl Engine {
                 let target = Target::Plan(plan);
                 match run(tx, target, &command, &ctx, reviews.commit_seq).await? {
                     CommandOutcome::Applied(done) => {
-                        let next =
-                            next_check_at(tx, &done.head, &done.steps, &watcher, now).await?;
+                        let has_changed = reviews.commit_seq.is_some() || !done.events.is_empty();
                         let idle = report_no_agent(tx, &done.head, &ctx).await?;
-                        let due = reviews.next_at;
-                        let due = due.filter(|_| !done.head.status().is_terminal());
-                        let next = next.into_iter().chain(idle).chain(due).min();
+                        let checked = handle_stalls::Facts {
+                            changed_at: if has_changed { now } else { facts.changed_at },
+                            head: done.head,
+                            in_progress: done.steps,
+                            watcher: ctx.watcher,
+                        };
+                        let next_stall_at = Steps(tx).next_stall_at(plan, now).await?;
+                        let stalls = next_check::after_check(&checked, next_stall_at, now);
+                        let review = reviews.next_at;
+                        let review = review.filter(|_| !checked.head.status().is_terminal());
+                        let next = stalls.into_iter().chain(idle).chain(review).min();
                         Cached(Transitions(tx)).due(plan, next.map_or(Due::Never, Due::At));
-                        Ok(reviews.commit_seq.is_some() || !done.events.is_empty())
+                        Ok(has_changed)
                     }
                     CommandOutcome::Rejected { refusal, .. } => Err(Error::from(refusal)),
                     CommandOutcome::NotFound => {
@@ -353,58 +360,6 @@ async fn report_no_agent(
         Notifications(tx).add_notice(head.id, &Finding::no_agent(attention.since), ctx.now);
     }
     Ok(None)
-}
-
-/// When a plan must be checked again if nothing happens to it. A commit that changes this schedules
-/// an earlier check.
-async fn next_check_at(
-    tx: &mut Tx,
-    head: &PlanHead,
-    stalled: &[Step],
-    watcher: &Watcher,
-    now: Timestamp,
-) -> Result<Option<Timestamp>, Error> {
-    match head.status() {
-        PlanStatus::Planning
-        | PlanStatus::Executing
-        | PlanStatus::AwaitingReview
-        | PlanStatus::Stalled => {}
-        PlanStatus::Completed | PlanStatus::Failed => return Ok(None),
-    }
-    let spared = stalled.iter().filter_map(|step| {
-        let stalls_at = step.stalls_at(head.stall_threshold)?;
-        let grace_ends_at = watcher.deadline(step.timestamp().reference(), stalls_at);
-        (grace_ends_at >= now).then(|| grace_ends_at.next())
-    });
-    let next = Steps(tx).next_stall_at(head.id, now).await?;
-    let idle = idle_check_at(tx, head, stalled, now).await?;
-    let budget = head.budget.and_then(|budget| budget.ends_at());
-    let next = spared.chain(next.map(Timestamp::next)).chain(idle);
-    Ok(next.chain(budget).min())
-}
-
-/// When a resumed plan whose steps are stalled may have been idle for long enough to be marked
-/// again. While another agent works on it, it is checked once per threshold.
-async fn idle_check_at(
-    tx: &mut Tx,
-    head: &PlanHead,
-    stalled: &[Step],
-    now: Timestamp,
-) -> Result<Option<Timestamp>, Error> {
-    let is_resumed = head.status() == PlanStatus::Executing && head.on_stall == OnStall::Mark;
-    let thresholds = stalled.iter().filter(|step| step.work().is_some());
-    let thresholds = thresholds
-        .map(|step| stall_threshold(None, step.spec.stall_threshold, head.stall_threshold));
-    let Some(threshold) = thresholds.min().filter(|_| is_resumed) else {
-        return Ok(None);
-    };
-    let sheet = Plans(tx).sheet(head.id).await?;
-    let changed_at = sheet.map_or(now, |sheet| sheet.updated_at);
-    let idle_at = changed_at.checked_add(threshold);
-    let idle_at = idle_at.filter(|idle_at| *idle_at >= now);
-    Ok(idle_at
-        .or_else(|| now.checked_add(threshold))
-        .map(Timestamp::next))
 }
 
 /// Sleeps. Returns true if stopped.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onward_core::attention::{Attention, Word, attention};
 use onward_core::role::Permission;
-use onward_core::{PlanId, PlanStatus, StepStatus, Timestamp};
+use onward_core::{PlanId, StepStatus, Timestamp};
 use onward_store::{AuditTrail, HourCount, OpenPlan, PlanLists, StepLine, StepMark, Steps, Which};
 
 use crate::caller::Caller;
@@ -83,18 +83,10 @@ impl Engine {
             *counts.entry(attention.word).or_default() += 1;
         }
         for outcome in ended.await? {
-            let word = if outcome.status == PlanStatus::Completed {
-                if outcome.has_failures {
-                    Word::DoneWithFailures
-                } else {
-                    Word::Done
-                }
-            } else if outcome.cancelled {
-                Word::Cancelled
-            } else {
-                Word::Failed
-            };
-            *counts.entry(word).or_default() += outcome.plans;
+            let word = Word::ended(outcome.status, outcome.has_failures, outcome.cancelled);
+            if let Some(word) = word {
+                *counts.entry(word).or_default() += outcome.plans;
+            }
         }
         let count = |word| AttentionCount {
             word,

@@ -19,7 +19,6 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::skill;
-use crate::plan::status::last_activity_at;
 use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
 
@@ -145,8 +144,8 @@ impl StepInProgress {
         Self {
             step: line.id,
             order: line.order,
-            elapsed: now.since(last_activity_at(line)),
-            stalled: line.stalls_at.is_some_and(|at| now > at),
+            elapsed: now.since(line.timestamp().reference()),
+            stalled: line.is_stalled(now),
             stalls_at: line.stalls_at,
             session: line.session.clone(),
         }
@@ -158,7 +157,7 @@ impl StepInProgress {
             step: step.id(),
             order: step.order,
             elapsed: now.since(step.timestamp().reference()),
-            stalled: stalls_at.is_some_and(|at| now > at),
+            stalled: step.is_stalled(plan_threshold, now),
             stalls_at,
             session: step.claim().and_then(|claim| claim.session.clone()),
         }

@@ -6,7 +6,7 @@ use onward_core::attention::{Attention, attention};
 use onward_core::budget::Exhausted;
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
-use onward_core::{PlanId, PlanStatus, StepId, StepStatus, StepTimestamp, Timestamp};
+use onward_core::{PlanId, PlanStatus, StepId, StepStatus, Timestamp};
 use onward_store::{PlanLists, Plans, Sheet, StepLine, Steps, Tx, Which};
 
 use crate::caller::Caller;
@@ -109,7 +109,7 @@ async fn read(
             .step_lines(plan, in_progress, 0, u32::MAX >> 1)
             .await?;
         for line in &lines {
-            let times = times(line);
+            let times = line.timestamp();
             let limit = stall_threshold(threshold, line.stall_threshold, plan_threshold);
             if times.is_stalled(now, limit) {
                 stalled.push(stalled_step(line, limit, now));
@@ -166,24 +166,8 @@ async fn read(
     })
 }
 
-/// The timestamps that the stall detector uses.
-fn times(line: &StepLine) -> StepTimestamp {
-    StepTimestamp {
-        id: line.id,
-        status: line.status,
-        started_at: line.started_at,
-        updated_at: line.updated_at,
-        last_progress_at: line.last_progress_at,
-    }
-}
-
-/// Time of a step's last activity.
-pub(crate) fn last_activity_at(line: &StepLine) -> Timestamp {
-    times(line).reference()
-}
-
 fn stalled_step(line: &StepLine, threshold: Duration, now: Timestamp) -> StalledStep {
-    let since = last_activity_at(line);
+    let since = line.timestamp().reference();
     StalledStep {
         step: line.id,
         order: line.order,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onward_core::branch::Effect;
 use onward_core::command::{DecideReview, Modification, ReportProgress, RequestReview, Reviewer};
-use onward_core::event::{Decision, ProgressSource};
+use onward_core::event::{Decision, ProgressSource, ReviewAction};
 use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::plan::{PlanFailure, PlanState};
 use onward_core::role::{Forbidden, Permission};
@@ -156,8 +156,16 @@ pub(crate) fn decision_response(
     events: &[Event],
 ) -> ReviewResponse {
     let is_modified = |event: &Event| {
-        let modify = Some(Decision::Modify.as_str());
-        matches!(event, Event::UserReviewed { .. }) && event.action() == modify
+        matches!(
+            event,
+            Event::UserReviewed {
+                action: ReviewAction::Decided {
+                    decision: Decision::Modify,
+                    ..
+                },
+                ..
+            }
+        )
     };
     let rewritten = after.filter(|_| events.iter().any(is_modified));
     ReviewResponse {

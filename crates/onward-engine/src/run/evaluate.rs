@@ -117,8 +117,8 @@ pub(super) async fn evaluate_step(
 ) -> Result<Option<Evaluation>, Error> {
     let with = match (command, next) {
         (_, Some(_)) => With::Ready,
-        (Command::SubmitResult(_), None) => With::Branches,
-        (Command::DecideReview(_), None) => With::Decision,
+        (Command::SubmitResult(_), None) => decide::submit::FACTS,
+        (Command::DecideReview(_), None) => decide::review::FACTS,
         (_, None) => With::Head,
     };
     let Some(facts) = Cached(Facts(tx)).step(id, with).await? else {

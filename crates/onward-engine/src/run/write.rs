@@ -35,6 +35,7 @@ pub(super) fn commit(
         unchanged,
         due,
         queue,
+        budget_changed,
         superseded,
     } = Transition::new(head, steps, &events, ctx.now, ctx.no_agent_after)
         .map_err(inconsistent_decision)?;
@@ -57,6 +58,7 @@ pub(super) fn commit(
             acted: ctx.watcher.is_none(),
             due,
             queue,
+            budget_changed,
         });
     }
     for artifact in superseded {

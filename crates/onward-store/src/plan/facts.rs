@@ -101,7 +101,7 @@ impl Facts<'_> {
             decided: None,
             ready: None,
         };
-        if with != With::Head {
+        if with.has_branches() {
             let mut branches: Vec<_> = branch::beside(&mut cells)?.into_iter().collect();
             for row in rows {
                 branches.extend(branch::beside(&mut row.cells("plans"))?);
@@ -120,16 +120,15 @@ impl Facts<'_> {
     /// Queries that only a rejected or repeated command needs.
     async fn add_rare_facts(&mut self, facts: &mut StepFacts, with: With) -> Result<(), Error> {
         let (plan, step) = (facts.head.id.as_uuid(), facts.step.id());
-        let status = facts.step.status();
-        if with != With::Head && status == StepStatus::Pending && facts.open_dependencies.total > 0
-        {
+        let is_pending = facts.step.status() == StepStatus::Pending;
+        if with.has_branches() && is_pending && facts.open_dependencies.total > 0 {
             let params = params![step.as_uuid(), MAX_NAMED];
             let open = self.0.rows(Query::OpenDependencies, params).await?;
             let open: Result<Vec<_>, Error> = open.into_iter().map(place).collect();
             let named = open?.into_iter().map(|open| (open.id, open.order));
             facts.open_dependencies.first = named.collect();
         }
-        if with == With::Decision && status != StepStatus::AwaitingInput {
+        if with.has_decision(&facts.step) {
             let params = params![plan, step.as_uuid(), 1_u32];
             let last = self.0.rows(Query::EventsOfReviews, params).await?;
             let last = first(Some(last), event::entry)?;

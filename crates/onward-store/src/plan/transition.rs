@@ -116,42 +116,18 @@ pub(crate) fn list_changes(commit: &Commit<'_>) -> Vec<Statement> {
     let mut statements: Vec<Statement> = redefined.map(|after| definition(&after.step)).collect();
     let seqs = commit.before.saturating_add(1)..;
     for (seq, event) in seqs.zip(commit.events) {
-        if let Event::StepCompleted { step, .. }
-        | Event::StepFailed { step, .. }
-        | Event::StepSkipped { step, .. } = event
-        {
-            statements.extend(release_dependents(commit, *step));
+        if let Some(step) = event.ended_step() {
+            statements.extend(release_dependents(commit, step));
         }
         statements.extend(step_note(event, commit.at));
         statements.extend(list_change(commit, seq, event));
     }
-    statements.extend(budget_change(commit));
+    if commit.budget_changed {
+        let params = params![commit.head.id.as_uuid(), plan::budget_text(commit.head)];
+        statements.push(Statement::new(Query::PlanBudget, params).expecting(1));
+    }
     statements.extend(queue_change(commit.head, commit.queue));
     statements
-}
-
-/// Stores the use of the plan's budget, if it has one and the commit changes it.
-fn budget_change(commit: &Commit<'_>) -> Option<Statement> {
-    let is_set = commit.events.iter().any(sets_budget);
-    let is_used = |event: &Event| {
-        matches!(
-            event,
-            Event::StepStarted { .. } | Event::BudgetExhausted { .. }
-        )
-    };
-    let is_used = commit.head.budget.is_some() && commit.events.iter().any(is_used);
-    let params = || params![commit.head.id.as_uuid(), plan::budget_text(commit.head)];
-    (is_set || is_used).then(|| Statement::new(Query::PlanBudget, params()).expecting(1))
-}
-
-fn sets_budget(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::PlanModified {
-            change: Change::BudgetSet { .. },
-            ..
-        }
-    )
 }
 
 /// Changes the queue of the plan's project.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use onward_core::finding::Finding;
-use onward_core::policy::UnknownVariant;
+use onward_core::policy::{UnknownVariant, parse_variant};
 use onward_core::{PlanId, StepId, Timestamp};
 
 use crate::change::Subject;
@@ -57,11 +57,7 @@ impl FromStr for Delivery {
     type Err = UnknownVariant;
 
     fn from_str(word: &str) -> Result<Self, UnknownVariant> {
-        let known = Self::ALL.into_iter().find(|one| one.as_str() == word);
-        known.ok_or_else(|| UnknownVariant {
-            value: word.to_owned(),
-            expected: format!("`{}`", Self::ALL.map(Self::as_str).join("`, `")),
-        })
+        parse_variant(word, &Self::ALL, Self::as_str)
     }
 }
 

@@ -1,8 +1,10 @@
 //! Tenants and the tenant log.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use onward_core::Timestamp;
+use onward_core::policy::{UnknownVariant, parse_variant};
 use serde_json::Value as Json;
 use uuid::Uuid;
 
@@ -21,6 +23,44 @@ pub struct Tenant {
     pub agents_decide_reviews: bool,
     /// Time of creation.
     pub created_at: Timestamp,
+}
+
+/// Why writes wait although the server responds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The reason.
+    pub kind: ObstacleKind,
+    /// The table, or the names of the standbys.
+    pub subject: String,
+}
+
+/// The reason of an [`Obstacle`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObstacleKind {
+    /// Another session has locked the table.
+    TableLocked,
+    /// None of the synchronous standbys is connected.
+    StandbyMissing,
+}
+
+impl ObstacleKind {
+    const ALL: [Self; 2] = [Self::TableLocked, Self::StandbyMissing];
+
+    /// The value in the database and in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TableLocked => "table_locked",
+            Self::StandbyMissing => "standby_missing",
+        }
+    }
+}
+
+impl FromStr for ObstacleKind {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
+    }
 }
 
 /// An entry of the tenant log.
@@ -102,7 +142,7 @@ impl Tenants<'_> {
     }
 
     /// Why writes may wait although the database responds: an obstacle, and its subject.
-    pub async fn obstacles(&mut self) -> Result<Vec<(String, String)>, Error> {
+    pub async fn obstacles(&mut self) -> Result<Vec<Obstacle>, Error> {
         let question = Statement::without_tenant(Query::Obstacles, params![]);
         let rows = self
             .0
@@ -112,7 +152,10 @@ impl Tenants<'_> {
             .unwrap_or_default();
         let rows = rows.into_iter().map(|row| {
             let mut cells = row.cells("(obstacles)");
-            Ok((cells.string("obstacle")?, cells.string("detail")?))
+            Ok(Obstacle {
+                kind: cells.word("obstacle")?,
+                subject: cells.string("detail")?,
+            })
         });
         rows.collect()
     }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use onward_core::decide::modify::StepOutline;
 use onward_core::id::{ArtifactId, BranchId, ClaimToken, ReviewId, SessionId};
 use onward_core::routing::DEFAULT_PRIORITY;
+use onward_core::stall::is_past;
 use onward_core::step::{
     Claim, Evidence, FailReason, Gates, NewStep, OnDeadline, Review, ReviewBy, ReviewScope,
     SkipCause, Step, StepResult, StepState, Undelivered, Work,
 };
-use onward_core::{Json, PlanId, StepId, StepStatus, StepType, Timestamp};
+use onward_core::{Json, PlanId, StepId, StepStatus, StepTimestamp, StepType, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -524,6 +525,24 @@ pub struct StepLine {
     pub supersedes: Option<StepId>,
     /// The step that redoes this one.
     pub superseded_by: Option<StepId>,
+}
+
+impl StepLine {
+    /// The input of the stall detector.
+    pub fn timestamp(&self) -> StepTimestamp {
+        StepTimestamp {
+            id: self.id,
+            status: self.status,
+            started_at: self.started_at,
+            updated_at: self.updated_at,
+            last_progress_at: self.last_progress_at,
+        }
+    }
+
+    /// Whether it is in progress and past its stall threshold.
+    pub fn is_stalled(&self, now: Timestamp) -> bool {
+        self.status == StepStatus::InProgress && is_past(self.stalls_at, now)
+    }
 }
 
 /// A progress report.

@@ -51,8 +51,8 @@ impl Database {
         let engine = open_with(cx, settings).await?;
         engine.announce_version();
         let unavailable =
-            |failure: &Failure| failure.exit == Exit::Unavailable && is_server(&cx.config.database);
-        let opened = if is_server(&cx.config.database) {
+            |failure: &Failure| failure.exit == Exit::Unavailable && cx.config.database.is_server();
+        let opened = if cx.config.database.is_server() {
             timeout(START, Self::new(cx, engine.clone()))
                 .await
                 .unwrap_or_else(|_| Err(not_connected().into()))
@@ -103,13 +103,6 @@ impl Database {
 fn not_connected() -> Error {
     let why = "the server has not responded yet";
     Error::Store(store::Error::unavailable(why, "retry the call"))
-}
-
-fn is_server(address: &Address) -> bool {
-    match address {
-        Address::Server(_) => true,
-        Address::File(_) => false,
-    }
 }
 
 /// Opens the database without a tenant, for the operator.

@@ -17,7 +17,6 @@ use onward_engine::{AttentionCount, Listed, PlanCount, SessionLine, StepLine, se
 use serde::Serialize;
 
 use super::database::{Database, exists};
-use super::step::is_stuck;
 use super::{Context, NO_PLANS, help};
 use crate::exit::Exit;
 use crate::failure::Result;
@@ -253,7 +252,7 @@ impl Overview {
     /// The steps of a plan that are past their limit.
     fn stuck_steps(&self, plan: PlanId, now: Timestamp) -> Vec<&StepLine> {
         let steps = self.in_progress.get(&plan).map_or(&[][..], Vec::as_slice);
-        steps.iter().filter(|line| is_stuck(line, now)).collect()
+        steps.iter().filter(|line| line.is_stalled(now)).collect()
     }
 }
 
@@ -269,13 +268,6 @@ pub(super) fn fingerprint(overview: &Overview, now: Timestamp) -> String {
         step.step.clear_elapsed();
     }
     format::json(&json)
-}
-
-/// The last update of a step in progress.
-fn last_activity(line: &StepLine) -> Timestamp {
-    let since = line.started_at.unwrap_or(line.updated_at);
-    line.last_progress_at
-        .map_or(since, |progress| progress.max(since))
 }
 
 impl OverviewJson {
@@ -320,7 +312,7 @@ impl OverviewJson {
             steps.into_iter().flatten().map(|line| StepInProgress {
                 plan_id: listed.sheet.head.id.to_string(),
                 name: listed.sheet.brief.name.clone(),
-                step: InProgress::from_line(line, last_activity(line), now),
+                step: InProgress::from_line(line, now),
             })
         });
         let needs_person = |listed: &&Listed| listed.attention.word.needs_person();

@@ -9,8 +9,8 @@ mod show;
 use clap::Subcommand;
 use onward_core::command::{Modification, ModifyPlan};
 use onward_core::{Code, PlanId, StepId};
+use onward_engine::Sheet;
 use onward_engine::next_step::{NextStep, Peek};
-use onward_engine::{Sheet, StepLine};
 use serde::Serialize;
 
 use super::Context;
@@ -165,9 +165,4 @@ pub(super) async fn outlook(database: &Database, plan: PlanId) -> Result<String>
 /// The command with which an agent continues a plan.
 pub(super) fn resume_command(plan: &str) -> String {
     format!("claude \"continue onward plan {plan}\"")
-}
-
-/// Whether a step is in progress and past its limit.
-pub(super) fn is_stuck(line: &StepLine, now: onward_core::Timestamp) -> bool {
-    line.status == onward_core::StepStatus::InProgress && line.stalls_at.is_some_and(|at| now > at)
 }

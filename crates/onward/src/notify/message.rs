@@ -68,13 +68,9 @@ fn buttons(notification: &Notification) -> Vec<(&str, &str, Option<&str>)> {
 
 /// The texts of a message, each in its own paragraph.
 fn paragraphs(notification: &Notification) -> impl Iterator<Item = &str> {
-    let texts = [
-        Some(notification.text.as_str()),
-        notification.note.as_deref(),
-    ];
-    // The sentence about a failure contains the note.
-    let is_new = |text: &&str| *text == notification.text || !notification.text.ends_with(*text);
-    let texts = texts.into_iter().flatten().filter(is_new);
+    let note = notification.note.as_deref();
+    let note = note.filter(|_| !notification.includes_note);
+    let texts = std::iter::once(notification.text.as_str()).chain(note);
     texts.filter(|text| !text.trim().is_empty())
 }
 

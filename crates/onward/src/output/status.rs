@@ -93,7 +93,7 @@ impl StepMark {
                 tone: Some(Tone::Faint),
             };
         }
-        let is_stuck = line.stalls_at.is_some_and(|at| now > at);
+        let is_stuck = line.is_stalled(now);
         let (symbol, tone) = match line.status {
             StepStatus::InProgress if is_stuck => {
                 return Self {

@@ -120,9 +120,10 @@ impl Error {
 /// The reason and the column of an error in JSON. `serde_json` counts lines within the value; the
 /// message has the line of the file instead.
 fn without_line(cause: &serde_json::Error) -> String {
-    let text = cause.to_string();
-    let reason = text.split(" at line ").next().unwrap_or_default();
-    format!("{reason}, column {}", cause.column())
+    let (text, column) = (cause.to_string(), cause.column());
+    let position = format!(" at line {} column {column}", cause.line());
+    let reason = text.strip_suffix(&position).unwrap_or(&text);
+    format!("{reason}, column {column}")
 }
 
 /// The names of the supported formats.

@@ -122,9 +122,10 @@ async fn explain(engine: &Engine, error: String) -> Failed {
     }
     let named = obstacles
         .iter()
-        .map(|obstacle| format!("{}: {}", obstacle.kind, obstacle.subject));
+        .map(|obstacle| format!("{}: {}", obstacle.kind.as_str(), obstacle.subject));
     let error = format!("{error}; {}", named.collect::<Vec<_>>().join("; "));
-    let mut problems: Vec<String> = obstacles.into_iter().map(|one| one.kind).collect();
+    let kinds = obstacles.iter().map(|one| one.kind.as_str().to_owned());
+    let mut problems: Vec<String> = kinds.collect();
     problems.sort();
     problems.dedup();
     Failed { error, problems }

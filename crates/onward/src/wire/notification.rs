@@ -23,6 +23,9 @@ pub(crate) struct Notification {
     kind: &'static str,
     /// One sentence for the user.
     pub(crate) text: String,
+    /// Whether the sentence contains the note.
+    #[serde(skip)]
+    pub(crate) includes_note: bool,
     tenant: String,
     /// When the condition began.
     since: String,
@@ -115,6 +118,7 @@ impl Notification {
             id: format!("{}/{}", notification.plan, finding.key),
             kind: finding.kind.as_str(),
             text: sentence(source),
+            includes_note: matches!(finding.kind, Kind::Budget | Kind::Failure),
             tenant: tenant.to_owned(),
             since: super::at(finding.since),
             found_at: super::at(notification.found_at),
@@ -138,6 +142,7 @@ impl Notification {
             id: format!("test/{}", now.as_millis()),
             kind: "test",
             text: "Test notification from Onward".to_owned(),
+            includes_note: false,
             tenant: tenant.to_owned(),
             since: super::at(now),
             found_at: super::at(now),

@@ -281,14 +281,13 @@ impl InProgress {
         }
     }
 
-    /// From a list entry whose last activity was at `since`.
-    pub(crate) fn from_line(line: &StepLine, since: Timestamp, now: Timestamp) -> Self {
+    pub(crate) fn from_line(line: &StepLine, now: Timestamp) -> Self {
         Self {
             step_id: line.id.to_string(),
             step_order: line.order,
             title: line.title.as_ref().map(super::line),
-            elapsed_ms: super::ms(now.since(since)),
-            stalled: line.stalls_at.is_some_and(|at| now > at),
+            elapsed_ms: super::ms(now.since(line.timestamp().reference())),
+            stalled: line.is_stalled(now),
             session_id: line.session.as_ref().map(SessionId::to_string),
         }
     }
@@ -382,7 +381,7 @@ impl StepDetails {
             step_type: line.step_type.as_str(),
             title: line.title.as_ref().map(super::line),
             status: line.status.as_str(),
-            stalled: line.stalls_at.is_some_and(|at| now > at),
+            stalled: line.is_stalled(now),
             attempt: line.attempt,
             max_attempts: step.spec.max_attempts,
             labels: step.spec.labels.clone(),

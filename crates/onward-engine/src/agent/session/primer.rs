@@ -88,10 +88,9 @@ pub(super) async fn load(
         open.extend(Steps(tx).step_lines(plan, Which::In(status), 0, 1).await?);
     }
     let current = open.into_iter().min_by_key(|line| line.order);
-    let stalls_at = current.as_ref().and_then(|line| line.stalls_at);
     state.plan = Some(OpenPlan {
         sheet,
-        is_stalled: stalls_at.is_some_and(|at| now > at),
+        is_stalled: current.as_ref().is_some_and(|line| line.is_stalled(now)),
         current,
         last_completed: Steps(tx).last_completed(plan).await?,
     });

@@ -397,7 +397,7 @@ fn next_call(
              report progress with `report_step_progress`"
         );
     }
-    let is_stalled = |line: &&StepLine| line.stalls_at.is_some_and(|at| now > at);
+    let is_stalled = |line: &&StepLine| line.is_stalled(now);
     let stalled = position.in_progress.iter().find(is_stalled);
     match (position.ready, stalled.map(|line| line.order)) {
         (Some(ready), None) => format!("call `get_next_step` to claim step {ready}"),

@@ -9,7 +9,7 @@ const NODES: &str = "nodes";
 
 /// The check; `None` if the database is not on a server.
 pub(super) async fn check(address: &Address, engine: &Engine) -> Result<Option<Check>, Error> {
-    if !matches!(address, Address::Server(_)) {
+    if !address.is_server() {
         return Ok(None);
     }
     Ok(Some(match engine.distribution().await? {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use onward_engine::{Address, Engine, Error};
+use onward_engine::{Address, Engine, Error, Obstacle, ObstacleKind};
 
 use super::Check;
 
@@ -23,23 +23,22 @@ pub(super) async fn check(address: &Address, engine: &Engine) -> Result<Vec<Chec
     if let Some((message, hint)) = error {
         checks.push(Check::failed("writes", message, hint));
         for obstacle in engine.write_obstacles().await? {
-            let subject = obstacle.subject;
-            let (message, hint) = match obstacle.kind.as_str() {
-                "table_locked" => (
+            let Obstacle { kind, subject } = obstacle;
+            let (message, hint) = match kind {
+                ObstacleKind::TableLocked => (
                     format!("another session has locked the table `{subject}`"),
                     "find the session in `pg_locks`, and terminate it with `pg_terminate_backend`",
                 ),
-                "standby_missing" => (
+                ObstacleKind::StandbyMissing => (
                     format!("no synchronous standby of `{subject}` is connected"),
                     "start the standby, or change `synchronous_standby_names`",
                 ),
-                other => (format!("{other}: {subject}"), "check the server's log"),
             };
             checks.push(Check::failed("writes", message, hint));
         }
     }
     // An SQLite file is swept only while an agent or a server uses it.
-    if matches!(address, Address::Server(_)) && engine.sweep_has_no_leader().await? {
+    if address.is_server() && engine.sweep_has_no_leader().await? {
         let message = "plans are overdue: no process runs the sweep";
         let hint = "start `onward serve`, and check its log";
         checks.push(Check::failed("sweep", message, hint));

@@ -8,7 +8,6 @@ use onward_engine::status::Status;
 
 use crate::cli::Context;
 use crate::cli::database::Database;
-use crate::cli::step::is_stuck;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::format;
@@ -57,7 +56,7 @@ async fn stuck_steps(database: &Database, plan: PlanId) -> Result<Vec<StepLine>>
     let in_progress = Some(StepStatus::InProgress);
     let page = engine.list_steps(caller, plan, in_progress, 0, MAX_STEPS);
     let mut steps = page.await?.steps;
-    steps.retain(|line| is_stuck(line, *now));
+    steps.retain(|line| line.is_stalled(*now));
     Ok(steps)
 }
 

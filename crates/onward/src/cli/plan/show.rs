@@ -252,9 +252,8 @@ fn duration(line: &StepLine, now: Timestamp) -> String {
         return String::new();
     };
     match (line.status, line.ended_at) {
-        (StepStatus::InProgress, _) if line.stalls_at.is_some_and(|at| now > at) => {
-            let updated = line.last_progress_at.map_or(started, |at| at.max(started));
-            format::age(now.since(updated))
+        (StepStatus::InProgress, _) if line.is_stalled(now) => {
+            format::age(now.since(line.timestamp().reference()))
         }
         (StepStatus::InProgress | StepStatus::AwaitingInput, _) => format::age(now.since(started)),
         (_, Some(ended)) => format::duration(ended.since(started)),

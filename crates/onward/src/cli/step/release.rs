@@ -4,7 +4,7 @@ use clap::Args;
 use onward_core::command::Modification;
 use onward_core::{Code, StepStatus};
 
-use super::{Target, is_stuck, modify};
+use super::{Target, modify};
 use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
@@ -64,7 +64,7 @@ async fn stuck_steps(database: &Database, text: &str, missing: Failure) -> Resul
         .list_steps(caller, plan, in_progress, 0, MAX_STEPS)
         .await?;
     let mut targets = Vec::new();
-    for line in page.steps.iter().filter(|line| is_stuck(line, *now)) {
+    for line in page.steps.iter().filter(|line| line.is_stalled(*now)) {
         targets.push(Target::read(database, line.id).await?);
     }
     if targets.is_empty() {

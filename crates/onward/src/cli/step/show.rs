@@ -9,7 +9,6 @@ use onward_core::step::{ReviewBy, StepResult, StepState};
 use onward_core::{Step, StepStatus};
 use onward_engine::{Sheet, StepLine};
 
-use super::is_stuck;
 use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::exit::Exit;
@@ -212,7 +211,7 @@ impl Page<'_> {
             return Vec::new();
         }
         match self.line.status {
-            StepStatus::InProgress if is_stuck(self.line, self.database.now) => vec![
+            StepStatus::InProgress if self.line.is_stalled(self.database.now) => vec![
                 ("release", format!("onward step release {id}")),
                 ("fail", format!("onward step fail {id}")),
             ],

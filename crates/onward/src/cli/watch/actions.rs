@@ -9,7 +9,7 @@ use super::view::{Action, View};
 use crate::cli::Context;
 use crate::cli::database::Database;
 use crate::cli::serve::open_browser;
-use crate::cli::step::{is_stuck, outlook};
+use crate::cli::step::outlook;
 use crate::failure::Result;
 use crate::output::format;
 
@@ -37,7 +37,7 @@ async fn release(plan: PlanId, database: &Database) -> Result<String> {
     let page = engine.list_steps(caller, plan, in_progress, 0, MAX_STEPS);
     let now = engine.now();
     let mut released = 0u64;
-    for line in page.await?.steps.iter().filter(|line| is_stuck(line, now)) {
+    for line in page.await?.steps.iter().filter(|line| line.is_stalled(now)) {
         let command = ModifyPlan {
             resume: true,
             ..ModifyPlan::new(Modification::RequeueStep { step: line.id })

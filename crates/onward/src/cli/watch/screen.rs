@@ -254,10 +254,9 @@ fn steps(
 fn step(view: &View, line: &StepLine, wide: usize, paint: Paint) -> Line<'static> {
     let mark = StepMark::new(line, view.now);
     let activity = match (line.status, line.started_at) {
-        (StepStatus::InProgress, Some(started)) => {
-            let updated_at = line.last_progress_at.map_or(started, |at| at.max(started));
-            let elapsed = view.now.since(updated_at);
-            if line.stalls_at.is_some_and(|at| view.now > at) {
+        (StepStatus::InProgress, Some(_)) => {
+            let elapsed = view.now.since(line.timestamp().reference());
+            if line.is_stalled(view.now) {
                 format!("no update for {}", format::age(elapsed))
             } else {
                 format!("updated {}", format::elapsed(elapsed))

@@ -9,6 +9,7 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use onward_core::attention::Word;
 use onward_core::skill::SkillStatus;
+use onward_core::stall::is_past;
 use onward_core::{PlanHead, StepStatus, Timestamp};
 use onward_engine::{StepLine, StepMark};
 
@@ -189,7 +190,7 @@ impl Badge {
             StepStatus::Pending if now.is_ended => ("not_run", '–'),
             StepStatus::InProgress | StepStatus::AwaitingInput if now.is_ended => ("stopped", '■'),
             StepStatus::Pending => ("queued", '○'),
-            StepStatus::InProgress if stalls_at.is_some_and(|at| at < now.at) => ("stuck", '▲'),
+            StepStatus::InProgress if is_past(stalls_at, now.at) => ("stuck", '▲'),
             StepStatus::InProgress => ("working", '▶'),
             StepStatus::AwaitingInput => ("needs_you", '◆'),
             StepStatus::Completed => ("done", '✓'),

@@ -9,7 +9,7 @@ use askama::Template;
 use onward_core::attention::{Attention, Word};
 use onward_core::role::Permission;
 use onward_core::session::{SessionStatus, SubagentStatus};
-use onward_core::{PlanId, PlanStatus, StepStatus, Timestamp};
+use onward_core::{PlanId, PlanStatus, Timestamp};
 use onward_engine::list::{OpenReview, PlanQuery};
 use onward_engine::{AttentionCount, Delivery, OpenPlan, SessionLine, StepLine, session};
 
@@ -381,9 +381,7 @@ impl Queue<'_> {
             return self.row(plan_tag(Word::Stuck), plan, since, detail, action);
         }
         let lines = self.steps.get(&plan.head.id).map_or(&[][..], Vec::as_slice);
-        let stuck = lines.iter().filter(|line| {
-            line.status == StepStatus::InProgress && line.stalls_at.is_some_and(|at| at < self.now)
-        });
+        let stuck = lines.iter().filter(|line| line.is_stalled(self.now));
         let stuck: Vec<&StepLine> = stuck.collect();
         let orders: Vec<u32> = stuck.iter().map(|line| line.order).collect();
         let detail = match stuck.as_slice() {

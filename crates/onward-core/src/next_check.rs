@@ -1,0 +1,98 @@
+//! When the sweep checks a plan next: after a commit, and after a check.
+//!
+//! A check that is too early is harmless; one that is too late is not.
+
+use std::time::Duration;
+
+use crate::attention::no_agent_at;
+use crate::decide::handle_stalls::Facts;
+use crate::event::{Event, ReviewAction};
+use crate::plan::{PlanHead, PlanStatus};
+use crate::policy::{OnStall, stall_threshold};
+use crate::time::Timestamp;
+use crate::transition::{Due, StepAfter};
+
+/// The next check after a commit with these events. A plan that returns to a state in which it can
+/// stall is due immediately.
+pub(crate) fn after_commit(
+    head: &PlanHead,
+    changed: &[StepAfter],
+    events: &[Event],
+    now: Timestamp,
+    no_agent_after: Duration,
+) -> Due {
+    if events.is_empty() {
+        return Due::Unchanged;
+    }
+    if head.status().is_terminal() {
+        return Due::Never;
+    }
+    let reopens = |event: &Event| {
+        matches!(
+            event,
+            Event::PlanResumed { .. }
+                | Event::UserReviewed {
+                    action: ReviewAction::Decided { .. },
+                    ..
+                }
+        )
+    };
+    if events.iter().any(reopens) {
+        return Due::By(now);
+    }
+    let stalls = changed.iter().filter_map(|after| after.stalls_at);
+    let deadlines = changed.iter().filter_map(|after| after.step.deadline());
+    let budget = head.budget.and_then(|budget| budget.ends_at());
+    let first = stalls
+        .map(Timestamp::next)
+        .chain(deadlines)
+        .chain(budget)
+        .min();
+    // The sweep reports a plan that no agent continues.
+    let no_agent = || no_agent_at(head, now, no_agent_after).map(Timestamp::next);
+    first.or_else(no_agent).map_or(Due::Unchanged, Due::By)
+}
+
+/// The next check of the stalls of a plan that the sweep has just checked, if nothing happens to it.
+/// A commit that changes this schedules an earlier check. `next_stall_at` is the first time from
+/// `now` on at which one of its steps is past its threshold.
+pub fn after_check(
+    facts: &Facts,
+    next_stall_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let head = &facts.head;
+    if head.status().is_terminal() {
+        return None;
+    }
+    let in_grace_period = facts.in_progress.iter().filter_map(|step| {
+        let stalls_at = step.stalls_at(head.stall_threshold)?;
+        let grace_ends_at = facts.deadline(step.timestamp().reference(), stalls_at);
+        (grace_ends_at >= now).then_some(grace_ends_at)
+    });
+    let stalls = in_grace_period
+        .chain(next_stall_at)
+        .chain(idle_at(facts, now));
+    let budget = head.budget.and_then(|budget| budget.ends_at());
+    stalls.map(Timestamp::next).chain(budget).min()
+}
+
+/// When a resumed plan whose steps are stalled may have been idle for long enough to be marked
+/// again. While another agent works on it, it is checked once per threshold.
+fn idle_at(facts: &Facts, now: Timestamp) -> Option<Timestamp> {
+    let head = &facts.head;
+    if head.status() != PlanStatus::Executing || head.on_stall != OnStall::Mark {
+        return None;
+    }
+    let claimed = facts
+        .in_progress
+        .iter()
+        .filter(|step| step.work().is_some());
+    let thresholds =
+        claimed.map(|step| stall_threshold(None, step.spec.stall_threshold, head.stall_threshold));
+    let threshold = thresholds.min()?;
+    let idle_at = facts.changed_at.checked_add(threshold);
+    idle_at
+        .filter(|idle_at| *idle_at >= now)
+        .or_else(|| now.checked_add(threshold))
+}
