@@ -9,14 +9,27 @@ use crate::decide::handle_stalls::Facts;
 use crate::event::{Event, ReviewAction};
 use crate::plan::{PlanHead, PlanStatus};
 use crate::policy::{OnStall, stall_threshold};
+use crate::step::Step;
 use crate::time::Timestamp;
-use crate::transition::{Due, StepAfter};
+
+/// When the sweep must check a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Keep the stored due time.
+    Unchanged,
+    /// At this instant, or at the stored due time if that is earlier.
+    By(Timestamp),
+    /// At this instant, replacing the stored due time.
+    At(Timestamp),
+    /// Never.
+    Never,
+}
 
 /// The next check after a commit with these events. A plan that returns to a state in which it can
 /// stall is due immediately.
-pub(crate) fn after_commit(
+pub(crate) fn after_commit<'s>(
     head: &PlanHead,
-    changed: &[StepAfter],
+    changed: impl Iterator<Item = &'s Step> + Clone,
     events: &[Event],
     now: Timestamp,
     no_agent_after: Duration,
@@ -40,8 +53,9 @@ pub(crate) fn after_commit(
     if events.iter().any(reopens) {
         return Due::By(now);
     }
-    let stalls = changed.iter().filter_map(|after| after.stalls_at);
-    let deadlines = changed.iter().filter_map(|after| after.step.deadline());
+    let stalls = changed.clone();
+    let stalls = stalls.filter_map(|step| step.stalls_at(head.stall_threshold));
+    let deadlines = changed.filter_map(Step::deadline);
     let budget = head.budget.and_then(|budget| budget.ends_at());
     let first = stalls
         .map(Timestamp::next)

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::apply::{ApplyError, StepChange};
 use crate::event::Event;
 use crate::id::ArtifactId;
-use crate::next_check;
+use crate::next_check::{self, Due};
 use crate::plan::PlanHead;
 use crate::step::{Step, StepState, Work};
 use crate::time::Timestamp;
@@ -50,19 +50,6 @@ pub struct StepAfter {
     /// Whether it was only claimed or completed: before and after, it has no progress report, stall
     /// mark, undelivered feedback, review, skip, failure or evidence, and it was not requeued.
     pub advanced: bool,
-}
-
-/// When the sweep must check a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Due {
-    /// Keep the stored due time.
-    Unchanged,
-    /// At this instant, or at the stored due time if that is earlier.
-    By(Timestamp),
-    /// At this instant, replacing the stored due time.
-    At(Timestamp),
-    /// Never.
-    Never,
 }
 
 impl Transition {
@@ -103,7 +90,8 @@ impl Transition {
                 step,
             });
         }
-        let due = next_check::after_commit(&head, &changed, events, now, no_agent_after);
+        let steps = changed.iter().map(|after| &after.step);
+        let due = next_check::after_commit(&head, steps, events, now, no_agent_after);
         let queue = QueueChange::after_events(&head, events);
         Ok(Self {
             budget_changed: head.budget != budget,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use onward_core::Timestamp;
 use onward_core::attention::DEFAULT_NO_AGENT_AFTER;
 use onward_core::call::CallTimeouts;
-use onward_store::{Address, Changed, Faults, Options, Prepare, Store, Sync};
+use onward_store::{Address, Changed, Faults, Options, Prepare, Store, SyncMode};
 use tokio::sync::broadcast;
 
 use crate::caller::LOCAL;
@@ -39,7 +39,7 @@ pub struct Settings {
     /// terminated from outside if the database stays locked.
     pub in_place: bool,
     /// SQLite: when a commit is synced to disk.
-    pub sync: Sync,
+    pub sync: SyncMode,
     /// PostgreSQL: open the database even if the server is unavailable, for this tenant, and
     /// connect in the background. Calls fail until then.
     pub start_unavailable: Option<Arc<str>>,
@@ -58,7 +58,7 @@ impl Default for Settings {
             faults: Faults::default(),
             keep_schema: false,
             in_place: false,
-            sync: Sync::default(),
+            sync: SyncMode::default(),
             start_unavailable: None,
             plan_cache: true,
             batching: true,

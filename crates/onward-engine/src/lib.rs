@@ -47,8 +47,8 @@ pub use onward_store::{
     IndexHealth, Indexed, MANY, Notice, Obstacle, ObstacleKind, OpenPlan, Output, OutputExcerpt,
     OutputVersion, Owner, PlanCount, PlanCursor, Recent, RequestOrigin, SeenClaim, Session,
     SessionLine, SessionUsage, Sheet, SkillCount, SkillCursor, Source, StepBrief, StepLine,
-    StepMark, StepNote, StepReport, Subject, Sync, Synthetic, Task, TaskOutcome, TaskPhase, Tenant,
-    TextId, TextPage, Token, ToolCall, TranscriptPosition, Turn, TurnStep, UsageSource,
+    StepMark, StepNote, StepReport, Subject, SyncMode, Synthetic, Task, TaskOutcome, TaskPhase,
+    Tenant, TextId, TextPage, Token, ToolCall, TranscriptPosition, Turn, TurnStep, UsageSource,
     VectorExtension, WholePlan, distribute, opencode, restore, schema,
 };
 pub use operate::member::{Member, SignInMethod};

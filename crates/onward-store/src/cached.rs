@@ -10,7 +10,7 @@ use onward_core::apply::{HeldStep, Surroundings};
 use onward_core::decide::{NextFacts, StepFacts, With};
 use onward_core::event::Created;
 use onward_core::id::SessionId;
-use onward_core::transition::Due;
+use onward_core::next_check::Due;
 use onward_core::{Plan, PlanId, Step, StepId, Timestamp};
 
 use crate::commit::Commit;

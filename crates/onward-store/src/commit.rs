@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use onward_core::branch::Branch;
-use onward_core::transition::{Due, QueueChange, StepAfter};
+use onward_core::next_check::Due;
+use onward_core::transition::{QueueChange, StepAfter};
 use onward_core::{Event, PlanHead, StepId, Timestamp};
 
 use crate::row::event::Author;

@@ -54,7 +54,7 @@ impl Faults {
         u32::try_from(countdown.load(Ordering::SeqCst)).ok()
     }
 
-    pub(crate) fn strike(&self, point: Point) -> Result<(), Error> {
+    pub(crate) fn inject(&self, point: Point) -> Result<(), Error> {
         let Some(countdown) = &self.0 else {
             return Ok(());
         };
@@ -71,8 +71,8 @@ impl Faults {
     }
 
     /// A fault of the disk: the system reports that data could not be written.
-    pub(crate) fn strike_sync(&self) -> io::Result<()> {
-        let struck = self.strike(Point::Sync);
-        struck.map_err(|_| io::Error::from_raw_os_error(EIO))
+    pub(crate) fn inject_sync(&self) -> io::Result<()> {
+        let injected = self.inject(Point::Sync);
+        injected.map_err(|_| io::Error::from_raw_os_error(EIO))
     }
 }

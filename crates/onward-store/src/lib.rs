@@ -80,8 +80,10 @@ pub use row::session::{
     CallLine, Captured, Primed, SeenClaim, Session, SessionLine, Turn, TurnStep, Watched,
 };
 pub use row::step::{StepLine, StepNote};
-pub use store::{Address, Options, Prepare, Store, distribute, restore, schema};
-pub use sync::Sync;
+pub use store::Store;
+pub use store::address::{Address, distribute, restore, schema};
+pub use store::open::{Options, Prepare};
+pub use sync::SyncMode;
 pub use tx::Tx;
 pub use vector_index::{Indexed, MANY, Many, VectorExtension};
 pub use work::Running;

@@ -40,7 +40,7 @@ mod session;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onward_core::transition::Due;
+use onward_core::next_check::Due;
 use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 
 use crate::commit::Written;

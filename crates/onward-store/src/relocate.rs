@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::backend::relocation::{Batch, Endpoint};
 use crate::copied_table::{Page, Table, Values, as_bytes};
 use crate::error::{Error, Hint};
-use crate::store::Address;
+use crate::store::address::Address;
 use crate::value::Value;
 
 /// Tenant that every database has.

@@ -2,7 +2,7 @@
 
 /// When a commit is synced to disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sync {
+pub enum SyncMode {
     /// Before the caller gets its response. Other processes may read the change while it is being
     /// synced, and do not wait for the disk.
     #[default]
@@ -12,24 +12,24 @@ pub enum Sync {
     BeforeCommit,
 }
 
-impl Sync {
+impl SyncMode {
     /// All values.
-    pub const ALL: [Sync; 2] = [Sync::BeforeResponse, Sync::BeforeCommit];
+    pub const ALL: [SyncMode; 2] = [SyncMode::BeforeResponse, SyncMode::BeforeCommit];
 
     /// The value of the configuration key `database_sync`.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Sync::BeforeResponse => "response",
-            Sync::BeforeCommit => "commit",
+            SyncMode::BeforeResponse => "response",
+            SyncMode::BeforeCommit => "commit",
         }
     }
 }
 
-impl std::str::FromStr for Sync {
+impl std::str::FromStr for SyncMode {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        let found = Sync::ALL.into_iter().find(|sync| sync.as_str() == word);
+        let found = SyncMode::ALL.into_iter().find(|sync| sync.as_str() == word);
         found.ok_or_else(|| format!("unknown value `{word}`"))
     }
 }

@@ -104,7 +104,7 @@ impl Tx {
     /// Sends the queued writes, then `queries`, in one round trip. Returns the rows of each query,
     /// in order.
     pub(crate) async fn query(&mut self, queries: Vec<Statement>) -> Result<Vec<Vec<Row>>, Error> {
-        self.faults.strike(Point::Query)?;
+        self.faults.inject(Point::Query)?;
         let mut batch = std::mem::take(&mut self.queued);
         let writes = batch.len();
         self.written |= writes > 0;
@@ -179,13 +179,13 @@ impl Tx {
     /// states that the response was lost.
     pub(crate) async fn commit(&mut self) -> Result<(), Error> {
         let queued = std::mem::take(&mut self.queued);
-        let committed = match self.faults.strike(Point::Commit) {
+        let committed = match self.faults.inject(Point::Commit) {
             Ok(()) => self.exec.commit(queued).await,
             Err(fault) => Err(fault),
         };
         self.exec.rollback();
         committed?;
-        self.faults.strike(Point::Committed)
+        self.faults.inject(Point::Committed)
     }
 
     /// Rolls back without waiting for the response.

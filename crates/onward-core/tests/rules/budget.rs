@@ -9,7 +9,8 @@ use onward_core::decide::{create, fork};
 use onward_core::event::Decision;
 use onward_core::finding::{Finding, Kind};
 use onward_core::id::{BranchId, ClaimToken, PlanId};
-use onward_core::transition::{Due, Transition};
+use onward_core::next_check::Due;
+use onward_core::transition::Transition;
 use onward_core::{Code, Command, Event, PlanStatus, Refusal, StepId};
 
 use crate::harness::{Harness, MINUTE, create_plan, decision, id, modify, spec, sweep};

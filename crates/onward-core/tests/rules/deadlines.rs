@@ -5,10 +5,11 @@ use std::time::Duration;
 use onward_core::command::{DecideReview, RequestReview, Reviewer};
 use onward_core::event::{DecidedBy, Decision, Event, ReviewAction};
 use onward_core::finding::{Finding, Kind};
+use onward_core::next_check::Due;
 use onward_core::step::{
     Deadline, FieldKind, Gates, OnDeadline, ReviewField, ReviewOptions, StepState,
 };
-use onward_core::transition::{Due, Transition};
+use onward_core::transition::Transition;
 use onward_core::{Code, Command, StepStatus};
 
 use crate::harness::{Harness, MINUTE, create_plan, decision, id};

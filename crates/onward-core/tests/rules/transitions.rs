@@ -5,7 +5,8 @@ use std::time::Duration;
 use onward_core::command::{KeepLateResult, Modification, PlanUpdate};
 use onward_core::event::Decision;
 use onward_core::id::ArtifactId;
-use onward_core::transition::{Due, QueueChange, StepAfter, Transition};
+use onward_core::next_check::Due;
+use onward_core::transition::{QueueChange, StepAfter, Transition};
 use onward_core::{Code, Command, DEFAULT_STALL_THRESHOLD, StepId, Timestamp};
 
 use crate::harness::{

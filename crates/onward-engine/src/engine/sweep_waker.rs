@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use onward_core::Timestamp;
-use onward_core::transition::Due;
+use onward_core::next_check::Due;
 use tokio::sync::Notify;
 
 /// Wakes the sweep if something is due before its planned wake-up.

@@ -15,8 +15,8 @@ use onward_core::command::HandleStalls;
 use onward_core::decide::handle_stalls;
 use onward_core::finding::Finding;
 use onward_core::next_check;
+use onward_core::next_check::Due;
 use onward_core::policy::CLOCK_TOLERANCE;
-use onward_core::transition::Due;
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{Command, PlanHead, PlanId, Timestamp};
 use onward_store::{

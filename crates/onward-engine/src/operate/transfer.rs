@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use onward_core::budget::{Budget, Limit};
 use onward_core::id::SessionId;
+use onward_core::next_check::Due;
 use onward_core::role::Permission;
 use onward_core::routing::DEFAULT_PRIORITY;
 use onward_core::skill::SkillExecution;
 use onward_core::step::{FailReason, StepResult, StepState};
-use onward_core::transition::Due;
 use onward_core::{Event, Plan, PlanId, Step, StepId, Timestamp};
 use onward_store::{
     Artifact, Artifacts, AuditTrail, Author, Entry, Extraction, Extractions, Facts, Feedback,

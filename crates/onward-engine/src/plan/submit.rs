@@ -11,9 +11,9 @@ use onward_core::decide::With;
 use onward_core::decide::start_next::{assigned_step, is_assignable};
 use onward_core::event::ReviewAction;
 use onward_core::id::{BranchId, ClaimToken, ReviewId, SessionId};
+use onward_core::next_check::Due;
 use onward_core::role::Permission;
 use onward_core::step::StepResult;
-use onward_core::transition::Due;
 use onward_core::{
     Command, Event, Plan, PlanHead, PlanId, PlanStatus, Refusal, Step, StepId, StepStatus,
     Timestamp,

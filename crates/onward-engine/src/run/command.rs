@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onward_core::id::SessionId;
-use onward_core::transition::Due;
+use onward_core::next_check::Due;
 use onward_core::watcher::Watcher;
 use onward_core::{Event, PlanHead, PlanId, Refusal, Step, StepId, Timestamp};
 use onward_store::Author;

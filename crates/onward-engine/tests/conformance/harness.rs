@@ -9,7 +9,7 @@ use onward_core::{Role, Timestamp};
 use onward_engine::engine::Settings;
 use onward_engine::list::PlanQuery;
 use onward_engine::session::HookSource;
-use onward_engine::{Caller, Engine, Faults, Sync};
+use onward_engine::{Caller, Engine, Faults, SyncMode};
 use onward_testbed::Backend;
 
 use crate::database::{Isolation, RUNTIME, TestDatabase};
@@ -265,7 +265,7 @@ fn settings(environment: &Arc<SimulatedEnvironment>, faults: &Faults) -> Setting
         match option.as_str() {
             "no-cache" => settings.plan_cache = false,
             "no-batching" => settings.batching = false,
-            "sync-commit" => settings.sync = Sync::BeforeCommit,
+            "sync-commit" => settings.sync = SyncMode::BeforeCommit,
             other => panic!("unknown option `{other}` in ONWARD_TEST_STORE"),
         }
     }

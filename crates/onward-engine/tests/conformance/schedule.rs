@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::attention::DEFAULT_NO_AGENT_AFTER;
+use onward_core::next_check::Due;
 use onward_core::policy::OnStall;
-use onward_core::transition::Due;
 use onward_core::{PlanId, Timestamp};
 use onward_engine::Engine;
 use onward_store::{Cached, DueChecks, Options, Store, Transitions};

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use onward_core::PlanId;
 use onward_engine::engine::Settings;
-use onward_engine::{Address, Caller, Engine, Error, Faults, Sync};
+use onward_engine::{Address, Caller, Engine, Error, Faults, SyncMode};
 use onward_testbed::{Backend, Rng};
 
 use crate::agents::database::TestDatabase;
@@ -25,7 +25,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    async fn new(sync: Sync) -> Self {
+    async fn new(sync: SyncMode) -> Self {
         let database = TestDatabase::create(Backend::Sqlite);
         let faults = Faults::armed();
         let settings = Settings {
@@ -95,7 +95,7 @@ fn count_plans(connection: &rusqlite::Connection) -> i64 {
     counted.unwrap()
 }
 
-async fn nothing_is_acknowledged_until_the_log_is_recovered(sync: Sync) {
+async fn nothing_is_acknowledged_until_the_log_is_recovered(sync: SyncMode) {
     let fixture = Fixture::new(sync).await;
     let stored = fixture.create().await.unwrap();
     let reader = fixture.reader();
@@ -120,17 +120,17 @@ async fn nothing_is_acknowledged_until_the_log_is_recovered(sync: Sync) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_acknowledged_after_a_failed_sync_until_the_log_is_recovered() {
-    nothing_is_acknowledged_until_the_log_is_recovered(Sync::BeforeResponse).await;
+    nothing_is_acknowledged_until_the_log_is_recovered(SyncMode::BeforeResponse).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_acknowledged_after_a_failed_sync_inside_the_commit() {
-    nothing_is_acknowledged_until_the_log_is_recovered(Sync::BeforeCommit).await;
+    nothing_is_acknowledged_until_the_log_is_recovered(SyncMode::BeforeCommit).await;
 }
 
 /// Number of plans that another connection reads after one plan was created and the sync of a second
 /// plan failed.
-async fn visible_plans_after_a_failed_sync(sync: Sync) -> i64 {
+async fn visible_plans_after_a_failed_sync(sync: SyncMode) -> i64 {
     let fixture = Fixture::new(sync).await;
     let other = rusqlite::Connection::open(fixture.path()).unwrap();
     fixture.create().await.unwrap();
@@ -141,20 +141,20 @@ async fn visible_plans_after_a_failed_sync(sync: Sync) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_is_visible_before_its_sync_by_default() {
-    assert_eq!(Sync::default(), Sync::BeforeResponse);
-    let visible = visible_plans_after_a_failed_sync(Sync::BeforeResponse).await;
+    assert_eq!(SyncMode::default(), SyncMode::BeforeResponse);
+    let visible = visible_plans_after_a_failed_sync(SyncMode::BeforeResponse).await;
     assert_eq!(visible, 2, "the change was committed before its sync");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_that_is_synced_inside_its_commit_is_not_visible_if_the_sync_fails() {
-    let visible = visible_plans_after_a_failed_sync(Sync::BeforeCommit).await;
+    let visible = visible_plans_after_a_failed_sync(SyncMode::BeforeCommit).await;
     assert_eq!(visible, 1, "the change was rolled back");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_calls_after_a_failed_sync_recover_the_log_once() {
-    let fixture = Fixture::new(Sync::BeforeResponse).await;
+    let fixture = Fixture::new(SyncMode::BeforeResponse).await;
     let mut acknowledged = 0;
     for _ in 0..10 {
         fixture.fail_to_sync().await;

@@ -24,6 +24,7 @@ mod merge;
 mod message;
 mod migrate;
 mod near_index;
+mod options;
 mod pipeline;
 mod pool;
 mod pooler;

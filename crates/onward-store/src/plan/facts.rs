@@ -86,7 +86,7 @@ impl Facts<'_> {
         };
         let mut cells = row.cells("plans");
         let head = self.head(&mut cells)?;
-        let Some(step) = step::beside(&mut cells)? else {
+        let Some(step) = step::joined(&mut cells)? else {
             return Ok(None);
         };
         let mut facts = StepFacts {
@@ -102,16 +102,16 @@ impl Facts<'_> {
             ready: None,
         };
         if with.has_branches() {
-            let mut branches: Vec<_> = branch::beside(&mut cells)?.into_iter().collect();
+            let mut branches: Vec<_> = branch::joined(&mut cells)?.into_iter().collect();
             for row in rows {
-                branches.extend(branch::beside(&mut row.cells("plans"))?);
+                branches.extend(branch::joined(&mut row.cells("plans"))?);
             }
             branches.sort_unstable_by_key(|(_, ordinal)| *ordinal);
             let branches = branches.into_iter();
             facts.branches = branches.map(|(branch, _)| branch).collect();
         }
         if with == With::Ready {
-            facts.ready = step::beside(&mut cells)?;
+            facts.ready = step::joined(&mut cells)?;
         }
         self.add_rare_facts(&mut facts, with).await?;
         Ok(Some(facts))
@@ -172,8 +172,8 @@ impl Facts<'_> {
         let can_claim = |step: &Step| covers(labels, &step.spec.labels);
         let mut facts = NextFacts {
             head,
-            undelivered: step::beside(&mut cells)?,
-            ready: step::beside(&mut cells)?,
+            undelivered: step::joined(&mut cells)?,
+            ready: step::joined(&mut cells)?,
             stalled: step::steps(answers.next().unwrap_or_default())?,
         };
         facts.stalled.retain(can_claim);

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use onward_core::branch::Branch;
 use onward_core::event::Change;
 use onward_core::id::BranchId;
-use onward_core::transition::{Due, QueueChange};
+use onward_core::next_check::Due;
+use onward_core::transition::QueueChange;
 use onward_core::{Event, Plan, PlanId, StepStatus, Timestamp};
 
 use uuid::Uuid;

@@ -7,9 +7,10 @@
 
 use onward_core::branch::{Branch, Effect};
 use onward_core::event::{Change, Created, Successor};
+use onward_core::next_check::Due;
 use onward_core::search::index_text;
 use onward_core::step::NewStep;
-use onward_core::transition::{Due, QueueChange};
+use onward_core::transition::QueueChange;
 use onward_core::{Event, PlanHead, PlanId, Step, StepId, Timestamp};
 
 use crate::commit::Commit;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use onward_core::event::Created;
-use onward_core::transition::{Due, QueueChange};
+use onward_core::next_check::Due;
+use onward_core::transition::QueueChange;
 use onward_core::{PlanHead, PlanId, Timestamp};
 
 use super::transition;

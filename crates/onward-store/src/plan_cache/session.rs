@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onward_core::transition::Due;
+use onward_core::next_check::Due;
 use onward_core::{Plan, PlanId, StepId, Timestamp};
 
 use super::{

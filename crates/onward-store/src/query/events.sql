@@ -4,10 +4,11 @@
 seq, commit_seq, at, actor, session, name, step_id, details
 
 -- fragment: details_json (sqlite)
--- Differs because SQLite stores JSON as text.
+-- Differs because `->>` accepts text, and a cast to `json` makes it a number.
 events.details
 
 -- fragment: details_json (postgres)
+-- Differs because `->>` requires JSON.
 CAST(events.details AS json)
 
 -- name: events_by_hour

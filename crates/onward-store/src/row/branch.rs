@@ -15,7 +15,7 @@ pub(crate) fn branch(row: Row) -> Result<Branch, Error> {
 }
 
 /// Reads a branch and its ordinal among the columns of other tables, if the row contains one.
-pub(crate) fn beside(cells: &mut Cells) -> Result<Option<(Branch, u64)>, Error> {
+pub(crate) fn joined(cells: &mut Cells) -> Result<Option<(Branch, u64)>, Error> {
     if !cells.turn_to("branches", "branch_id") {
         return Ok(None);
     }

@@ -34,13 +34,13 @@ pub struct Entry {
 
 /// Reads a row of `{event}`.
 pub(crate) fn entry(row: Row) -> Result<Entry, Error> {
-    beside(&mut row.cells("events"))
+    joined(&mut row.cells("events"))
 }
 
 /// Reads a row of `{event}` with the due time and the version tag of its plan.
 pub(crate) fn entry_of_plan(row: Row) -> Result<(Entry, (Option<Timestamp>, VersionTag)), Error> {
     let mut cells = row.cells("events");
-    let entry = beside(&mut cells)?;
+    let entry = joined(&mut cells)?;
     let due_at = cells.maybe_at("due_at")?;
     Ok((entry, (due_at, VersionTag(cells.int("version_tag")?))))
 }
@@ -49,10 +49,10 @@ pub(crate) fn entry_of_plan(row: Row) -> Result<(Entry, (Option<Timestamp>, Vers
 pub(crate) fn entry_with_plan(row: Row) -> Result<(PlanId, Entry), Error> {
     let mut cells = row.cells("events");
     let plan = PlanId::new(cells.id("plan_id")?);
-    Ok((plan, beside(&mut cells)?))
+    Ok((plan, joined(&mut cells)?))
 }
 
-fn beside(cells: &mut Cells) -> Result<Entry, Error> {
+fn joined(cells: &mut Cells) -> Result<Entry, Error> {
     let seq = cells.u64("seq")?;
     let commit_seq = cells.u64("commit_seq")?;
     let at = cells.at("at")?;

@@ -36,7 +36,7 @@ pub(crate) fn steps(rows: Vec<Row>) -> Result<Vec<Step>, Error> {
 }
 
 /// Reads a step among the columns of other tables, if the row contains one.
-pub(crate) fn beside(cells: &mut Cells) -> Result<Option<Step>, Error> {
+pub(crate) fn joined(cells: &mut Cells) -> Result<Option<Step>, Error> {
     let found = cells.turn_to("steps", "step_id");
     let step = found.then(|| read(cells).map(|(_, step)| step));
     step.transpose()

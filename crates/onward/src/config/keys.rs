@@ -12,7 +12,7 @@ use onward_core::call::TimeoutRule;
 use onward_core::capture::Mode;
 use onward_core::finding;
 use onward_core::turn::{OnStall, OnTextLoop, Parts};
-use onward_engine::Sync;
+use onward_engine::SyncMode;
 
 use super::kind::Kind::{self, *};
 use super::values::{
@@ -93,7 +93,7 @@ const CAPTURE: Kind = Choice(|| Mode::ALL.map(Mode::as_str).to_vec());
 const ON_TEXT_LOOP: Kind = Choice(|| OnTextLoop::ALL.map(OnTextLoop::as_str).to_vec());
 const PART: Kind = Choice(|| Parts::SWITCHES.map(|(name, _)| name).to_vec());
 const PROGRESS_RULE: Kind = Choice(|| vec!["default", "plain"]);
-const SYNC: Kind = Choice(|| Sync::ALL.map(Sync::as_str).to_vec());
+const SYNC: Kind = Choice(|| SyncMode::ALL.map(SyncMode::as_str).to_vec());
 const PROVIDER: Kind = Choice(|| vec!["openai", "anthropic"]);
 const MESSAGE_FORMAT: Kind = Choice(|| vec!["json", "slack", "teams"]);
 const FINDING: Kind = Choice(|| finding::Kind::ALL.map(finding::Kind::as_str).to_vec());
@@ -107,7 +107,7 @@ tables! {
         database_connections: usize = key(Number(1, 10_000), Fixed("16"), Project,
             "PostgreSQL: maximum number of connections of a process");
         #[serde(deserialize_with = "from_str")]
-        database_sync: Sync = key(SYNC, Fixed("response"), User,
+        database_sync: SyncMode = key(SYNC, Fixed("response"), User,
             "SQLite: sync a change to disk before its response, or inside its commit");
         tenant: String = key(Text, Fixed("local"), Project, "tenant whose plans to use");
     }

@@ -13,12 +13,12 @@ use onward_core::command::{
     CreatePlan, Modification, ModifyPlan, StartStep, StepSpec, SubmitResult,
 };
 use onward_core::id::{PlanId, ReviewId, SessionId};
+use onward_core::next_check::Due;
 use onward_core::plan::Origin;
 use onward_core::policy::MAX_QUESTION;
 use onward_core::role::Permission;
 use onward_core::secret;
 use onward_core::step::{StepResult, StepType};
-use onward_core::transition::Due;
 use onward_store::{Captured, Plans, Session, Sessions, Steps, Tx, Which};
 use std::sync::Arc;
 

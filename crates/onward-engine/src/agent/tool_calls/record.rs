@@ -8,9 +8,9 @@ use onward_core::Timestamp;
 use onward_core::call::{
     Call, CallPolicy, CallStatus, CallTimeouts, CallTransition, Limit, Owner, stale_at,
 };
+use onward_core::next_check::Due;
 use onward_core::role::Permission;
 use onward_core::secret;
-use onward_core::transition::Due;
 use onward_store::{CallKey, CallRecord, Session, Sessions, ToolCalls, Tx};
 use serde_json::Value;
 use sha2::{Digest, Sha256};

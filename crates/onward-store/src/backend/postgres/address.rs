@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::error;
 use super::hosts::{self, Hosts};
 use super::session::{self, MARK, Session, Setting};
-use super::tls::{self, Tls};
+use super::tls::{self, Tls, TlsOptions};
 use crate::error::Error;
 
 /// Name of a connection: this prefix and the version of the program, unless the address has another
@@ -71,8 +71,8 @@ impl Address {
     /// Parses an address.
     pub(super) fn parse(url: &str) -> Result<Self, Error> {
         let shown = displayed(url);
-        let (url, wish) = tls::wish(url);
-        let (url, attrs) = hosts::session_attrs(&url);
+        let (url, tls_options) = TlsOptions::take(url);
+        let (url, attrs) = hosts::take_session_attrs(&url);
         let mut config: Config = url.parse().map_err(|why: tokio_postgres::Error| {
             error::address(&shown, error::in_full(&why)).caused_by(why)
         })?;
@@ -87,7 +87,7 @@ impl Address {
         let encrypted = match config.get_ssl_mode() {
             SslMode::Disable => false,
             SslMode::Require => true,
-            SslMode::Prefer | _ => wish.is_strict() || !is_local(&config),
+            SslMode::Prefer | _ => tls_options.requires_verification() || !is_local(&config),
         };
         // If TLS is required and the server has none, connecting fails: there is no fallback to
         // plain text.
@@ -100,7 +100,7 @@ impl Address {
         detect_silence(&mut config, is_one);
         let hosts = Hosts::new(&config, attrs.as_deref(), &shown)?;
         let tls = if encrypted {
-            tls::trusting(&wish, &shown)?
+            tls::trusting(&tls_options, &shown)?
         } else {
             Tls::None
         };

@@ -212,15 +212,15 @@ impl Queue {
     fn route(&self, key: Uuid, statements: Vec<Statement>) -> Route {
         let now = Instant::now();
         let route = self.with(|batcher| {
-            let rival = batcher.remove_key(key);
-            let alone = if rival.is_some() || batcher.is_changing(key) {
+            let queued = batcher.remove_key(key);
+            let alone = if queued.is_some() || batcher.is_changing(key) {
                 // The members of a batch must have different keys.
                 Some(batcher.send_uncounted(key))
             } else {
                 batcher.try_send_alone(key, now)
             };
             // A dropped caller needs no result.
-            drop(rival.map(|rival| rival.outcome.send(Outcome::SendAlone(rival.statements))));
+            drop(queued.map(|queued| queued.outcome.send(Outcome::SendAlone(queued.statements))));
             if let Some(number) = alone {
                 return Route::Alone(InFlight::new(self, number), statements);
             }

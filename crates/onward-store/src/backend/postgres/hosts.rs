@@ -15,6 +15,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts};
 
 use super::error;
+use super::options::take_options;
 use crate::error::Error;
 
 /// Time limit of an attempt to connect to the only host, and to each of several.
@@ -60,26 +61,15 @@ pub(super) struct Hosts {
 }
 
 /// Removes the option that selects the hosts to accept from an address, and returns its value.
-pub(super) fn session_attrs(url: &str) -> (String, Option<String>) {
-    let Some((place, options)) = url.split_once('?') else {
-        return (url.to_owned(), None);
-    };
+pub(super) fn take_session_attrs(url: &str) -> (String, Option<String>) {
     let mut attrs = None;
-    let others: Vec<&str> = options
-        .split('&')
-        .filter(|option| match option.split_once('=') {
-            Some((SESSION_ATTRS, value)) => {
-                attrs = Some(value.to_owned());
-                false
-            }
-            Some(_) | None => true,
-        })
-        .collect();
-    let url = if others.is_empty() {
-        place.to_owned()
-    } else {
-        format!("{place}?{}", others.join("&"))
-    };
+    let url = take_options(url, |name, value| {
+        let is_attrs = name == SESSION_ATTRS;
+        if is_attrs {
+            attrs = Some(value.to_owned());
+        }
+        is_attrs
+    });
     (url, attrs)
 }
 
@@ -285,7 +275,7 @@ mod tests {
     use super::*;
 
     fn hosts(url: &str) -> Result<Hosts, Error> {
-        let (url, attrs) = session_attrs(url);
+        let (url, attrs) = take_session_attrs(url);
         let config: Config = url.parse().unwrap();
         Hosts::new(&config, attrs.as_deref(), "shown")
     }

@@ -43,7 +43,7 @@ const ON_CITUS: [(&str, &str); 2] = [
 
 /// For long-lived connections, which wait without a timeout. A server detects a disconnected client
 /// within half a minute.
-const PATIENCE: [(&str, &str); 5] = [
+const LONG_LIVED: [(&str, &str); 5] = [
     ("lock_timeout", "0"),
     ("statement_timeout", "0"),
     ("tcp_keepalives_idle", "15"),
@@ -78,7 +78,7 @@ impl Session {
 
     /// For long-lived connections.
     pub(super) fn long_lived(given: &[Setting]) -> Self {
-        let mut settings = owned(&PATIENCE);
+        let mut settings = owned(&LONG_LIVED);
         settings.extend_from_slice(given);
         Self {
             settings,

@@ -18,6 +18,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error;
+use super::options::take_options;
 use crate::error::Error;
 
 /// Whether and how traffic is encrypted.
@@ -79,52 +80,41 @@ impl<C: TlsConnect<Socket>> TlsConnect<Socket> for Connector<C> {
 
 /// TLS options of an address that the driver does not support.
 #[derive(Default)]
-pub(super) struct Wish {
-    root: Option<String>,
-    strict: bool,
+pub(super) struct TlsOptions {
+    root_certificate: Option<String>,
+    verifies: bool,
 }
 
-impl Wish {
+impl TlsOptions {
+    /// Removes these options from an address.
+    pub(super) fn take(url: &str) -> (String, Self) {
+        let mut options = Self::default();
+        let url = take_options(url, |name, value| match (name, value) {
+            ("sslrootcert", "system") => true,
+            ("sslrootcert", path) => {
+                options.root_certificate = Some(path.to_owned());
+                true
+            }
+            ("sslmode", "verify-ca" | "verify-full") => {
+                options.verifies = true;
+                true
+            }
+            _ => false,
+        });
+        (url, options)
+    }
+
     /// Whether the address requires verification, which only TLS provides.
-    pub(super) fn is_strict(&self) -> bool {
-        self.strict || self.root.is_some()
+    pub(super) fn requires_verification(&self) -> bool {
+        self.verifies || self.root_certificate.is_some()
     }
 }
 
-/// Removes these options from an address.
-pub(super) fn wish(url: &str) -> (String, Wish) {
-    let mut wish = Wish::default();
-    let Some((place, options)) = url.split_once('?') else {
-        return (url.to_owned(), wish);
-    };
-    let kept: Vec<&str> = options
-        .split('&')
-        .filter(|option| match option.split_once('=') {
-            Some(("sslrootcert", "system")) => false,
-            Some(("sslrootcert", path)) => {
-                wish.root = Some(path.to_owned());
-                false
-            }
-            Some(("sslmode", "verify-ca" | "verify-full")) => {
-                wish.strict = true;
-                false
-            }
-            Some(_) | None => true,
-        })
-        .collect();
-    let url = if kept.is_empty() {
-        place.to_owned()
-    } else {
-        format!("{place}?{}", kept.join("&"))
-    };
-    (url, wish)
-}
-
 /// TLS with the requested certificate authorities.
-pub(super) fn trusting(wish: &Wish, shown: &str) -> Result<Tls, Error> {
+pub(super) fn trusting(options: &TlsOptions, shown: &str) -> Result<Tls, Error> {
     let failed = |why: String| error::address(shown, why);
     let mut roots = RootCertStore::empty();
-    match &wish.root {
+    match &options.root_certificate {
         Some(path) => {
             let unreadable = |why| {
                 failed(format!("cannot read a certificate from `{path}`: {why}")).caused_by(why)
@@ -171,19 +161,20 @@ mod tests {
 
     #[test]
     fn keeps_the_options_of_the_driver_in_the_address() {
-        let (url, options) =
-            wish("postgres://db/onward?sslmode=verify-full&user=me&sslrootcert=/ca.pem");
+        let (url, options) = TlsOptions::take(
+            "postgres://db/onward?sslmode=verify-full&user=me&sslrootcert=/ca.pem",
+        );
         assert_eq!(url, "postgres://db/onward?user=me");
-        assert!(options.is_strict());
-        assert_eq!(options.root.as_deref(), Some("/ca.pem"));
-        let (url, options) = wish("postgres://db/onward?sslmode=require");
+        assert!(options.requires_verification());
+        assert_eq!(options.root_certificate.as_deref(), Some("/ca.pem"));
+        let (url, options) = TlsOptions::take("postgres://db/onward?sslmode=require");
         assert_eq!(url, "postgres://db/onward?sslmode=require");
-        assert!(!options.is_strict());
+        assert!(!options.requires_verification());
     }
 
     #[test]
     fn names_a_certificate_file_that_is_missing() {
-        let (_, options) = wish("postgres://db/onward?sslrootcert=/nowhere/ca.pem");
+        let (_, options) = TlsOptions::take("postgres://db/onward?sslrootcert=/nowhere/ca.pem");
         let why = trusting(&options, "postgres://db/onward").err().unwrap();
         assert!(why.cause::<pem::Error>().is_some(), "{why:?}");
         assert!(why.to_string().contains("/nowhere/ca.pem"), "{why}");

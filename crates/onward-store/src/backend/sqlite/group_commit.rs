@@ -32,7 +32,7 @@ use super::{busy, error};
 use crate::backend::JobOutcome;
 use crate::error::Error;
 use crate::fault::{Faults, Point};
-use crate::sync::Sync;
+use crate::sync::SyncMode;
 
 /// Maximum number of jobs per transaction.
 const GROUP: usize = 64;
@@ -56,14 +56,14 @@ impl GroupCommit {
         file: File,
         path: &Path,
         watch: Arc<FileWatch>,
-        sync: Sync,
+        sync: SyncMode,
         faults: Faults,
         stuck: Arc<Notify>,
     ) -> Result<Self, Error> {
         let level = match sync {
-            Sync::BeforeCommit => "FULL",
+            SyncMode::BeforeCommit => "FULL",
             // The log is synced after the commit, by `sync`.
-            Sync::BeforeResponse => "NORMAL",
+            SyncMode::BeforeResponse => "NORMAL",
         };
         file.file
             .pragma_update(None, "synchronous", level)
@@ -73,7 +73,7 @@ impl GroupCommit {
             connection: Connection::new(file),
             watch,
             faults,
-            log: (sync == Sync::BeforeResponse).then(|| Log::new(path)),
+            log: (sync == SyncMode::BeforeResponse).then(|| Log::new(path)),
         })
     }
 
@@ -206,7 +206,7 @@ impl GroupCommit {
             .log
             .as_mut()
             .map_or(Grown::Not, |log| log.grown(changes));
-        let committed = match self.strike() {
+        let committed = match self.inject_faults() {
             Ok(()) => {
                 let committed = self.connection.lock().try_control("COMMIT");
                 committed.map_err(|why| self.failed(why, "COMMIT"))
@@ -217,12 +217,12 @@ impl GroupCommit {
     }
 
     /// Injects the faults of a commit, which includes a sync if SQLite syncs the log.
-    fn strike(&self) -> Result<(), Error> {
-        self.faults.strike(Point::Commit)?;
+    fn inject_faults(&self) -> Result<(), Error> {
+        self.faults.inject(Point::Commit)?;
         if self.log.is_some() {
             return Ok(());
         }
-        self.faults.strike_sync().map_err(|why| {
+        self.faults.inject_sync().map_err(|why| {
             self.watch.sync_failed();
             error::unsynced(why)
         })
@@ -245,13 +245,13 @@ impl GroupCommit {
     /// Waits until the commit is on disk.
     fn sync(&mut self, grown: Grown) -> Result<(), Error> {
         if let (Grown::Longer, Some(log)) = (grown, &mut self.log) {
-            let synced = self.faults.strike_sync().and_then(|()| log.sync());
+            let synced = self.faults.inject_sync().and_then(|()| log.sync());
             synced.map_err(|why| {
                 self.watch.sync_failed();
                 error::unsynced(why)
             })?;
         }
-        self.faults.strike(Point::Committed)
+        self.faults.inject(Point::Committed)
     }
 
     fn roll_back(&mut self) {

@@ -27,7 +27,7 @@ use crate::backend::Job;
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::statement::Statement;
-use crate::sync::Sync;
+use crate::sync::SyncMode;
 
 /// After several jobs shared a transaction, this many jobs go to the thread: they are likely to
 /// share a sync again.
@@ -52,7 +52,7 @@ pub(crate) enum Work {
 /// Options of the writer.
 pub(crate) struct Settings {
     pub(crate) faults: Faults,
-    pub(crate) sync: Sync,
+    pub(crate) sync: SyncMode,
     /// Whether to migrate an older schema; otherwise it is rejected.
     pub(crate) migrates: bool,
     /// Whether jobs run on the calling thread.
@@ -76,13 +76,13 @@ struct Shared {
     pool: ReaderPool,
     /// How to open the file again.
     migrates: bool,
-    sync: Sync,
+    sync: SyncMode,
     faults: Faults,
     stuck: Arc<Notify>,
     /// Number of messages that the thread has not received.
     queued: AtomicUsize,
     /// Number of upcoming jobs that go to the thread in any case.
-    crowded: AtomicU32,
+    for_thread: AtomicU32,
 }
 
 /// The open file of the writer.
@@ -159,7 +159,7 @@ impl Writer {
             faults,
             stuck,
             queued: AtomicUsize::new(0),
-            crowded: AtomicU32::new(0),
+            for_thread: AtomicU32::new(0),
         });
         let jobs = if in_place {
             None
@@ -280,7 +280,7 @@ impl Shared {
             Err(_) => return first.finish(Err(stopped())),
         };
         if done > 1 {
-            self.crowded.store(QUEUED_AFTER_GROUP, Ordering::Relaxed);
+            self.for_thread.store(QUEUED_AFTER_GROUP, Ordering::Relaxed);
         }
     }
 
@@ -327,10 +327,10 @@ impl Shared {
     /// Runs a job on the calling thread if no other job runs or is queued; otherwise returns it.
     fn try_alone(&self, job: QueuedJob) -> Option<QueuedJob> {
         let one_less = |left: u32| left.checked_sub(1);
-        let crowded = &self.crowded;
+        let for_thread = &self.for_thread;
         // If the count is off by one, the job runs on the thread, which is only slower.
-        let crowded = crowded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
-        if crowded.is_ok() || self.queued.load(Ordering::SeqCst) > 0 {
+        let is_for_thread = for_thread.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        if is_for_thread.is_ok() || self.queued.load(Ordering::SeqCst) > 0 {
             return Some(job);
         }
         let Ok(mut commits) = self.commits.try_lock() else {
@@ -343,7 +343,7 @@ impl Shared {
         };
         drop(commits);
         if self.queued.load(Ordering::SeqCst) > 0 {
-            self.crowded.store(QUEUED_AFTER_GROUP, Ordering::Relaxed);
+            self.for_thread.store(QUEUED_AFTER_GROUP, Ordering::Relaxed);
         }
         job
     }

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn passes_leadership_to_a_waiting_server() {
@@ -15,7 +15,7 @@ async fn passes_leadership_to_a_waiting_server() {
     let (one, _) = open(&url).await;
     let (two, _) = open(&url).await;
     let first = one.lead("sweep").await.unwrap();
-    let other = timeout(PATIENCE, two.lead("embed")).await;
+    let other = timeout(TIME_LIMIT, two.lead("embed")).await;
     drop(other.expect("another duty has its own leader").unwrap());
     let waiting = tokio::spawn(async move { two.lead("sweep").await });
     // The first server renews its lease several times.
@@ -24,12 +24,16 @@ async fn passes_leadership_to_a_waiting_server() {
         let before = expires();
         let began = Instant::now();
         while expires() == before {
-            assert!(began.elapsed() < PATIENCE, "the lease was not renewed");
+            assert!(began.elapsed() < TIME_LIMIT, "the lease was not renewed");
         }
     }
     assert!(!waiting.is_finished() && !first.is_lost());
     drop(first);
-    let second = timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
+    let second = timeout(TIME_LIMIT, waiting)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
     assert!(!second.is_lost());
 }
 
@@ -42,7 +46,7 @@ async fn takes_an_expired_lease_whose_holder_then_stops() {
     // The lease of a holder that was suspended, or whose renewals were lost in a failover.
     psql(&url, "UPDATE leases SET expires_at = 0").unwrap();
     // Unless the holder renewed it first.
-    let second = timeout(PATIENCE, async {
+    let second = timeout(TIME_LIMIT, async {
         loop {
             let led = timeout(Duration::from_secs(1), two.lead("sweep")).await;
             match led {
@@ -52,7 +56,7 @@ async fn takes_an_expired_lease_whose_holder_then_stops() {
         }
     });
     let second = second.await.unwrap();
-    timeout(PATIENCE, first.lost()).await.unwrap();
+    timeout(TIME_LIMIT, first.lost()).await.unwrap();
     assert!(first.is_lost() && !second.is_lost());
 }
 
@@ -68,7 +72,7 @@ async fn a_waiting_server_holds_no_connection_and_no_snapshot() {
         AND pid <> pg_backend_pid() AND (state <> 'idle' OR wait_event = 'advisory')";
     let began = Instant::now();
     while psql(&url, waits).unwrap().trim() != "0" {
-        assert!(began.elapsed() < PATIENCE);
+        assert!(began.elapsed() < TIME_LIMIT);
     }
     assert!(!waiting.is_finished());
     waiting.abort();

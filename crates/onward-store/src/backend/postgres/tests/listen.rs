@@ -1,6 +1,6 @@
 //! Several servers on one database.
 
-use onward_core::transition::Due;
+use onward_core::next_check::Due;
 use onward_core::{PlanId, Timestamp};
 use onward_testbed::psql;
 use tokio::time::timeout;
