@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::plan::{PlanFailure, PlanHead, PlanState, PlanStatus};
+use crate::plan::{PlanHead, PlanState, PlanStatus};
 use crate::policy::{UnknownVariant, parse_variant};
 use crate::time::Timestamp;
 
@@ -87,8 +87,12 @@ impl Word {
         }
     }
 
-    /// The word for an ended plan. `None` if this status is not an end.
-    pub const fn ended(status: PlanStatus, has_failures: bool, is_cancelled: bool) -> Option<Self> {
+    /// The word for an ended plan. `None` if the plan has not ended.
+    pub const fn for_ended_plan(
+        status: PlanStatus,
+        has_failures: bool,
+        is_cancelled: bool,
+    ) -> Option<Self> {
         match status {
             PlanStatus::Completed if has_failures => Some(Word::DoneWithFailures),
             PlanStatus::Completed => Some(Word::Done),
@@ -168,15 +172,9 @@ pub fn attention(
     no_agent_after: Duration,
 ) -> Attention {
     let at = |word, since| Attention { word, since };
-    let is_cancelled = matches!(
-        head.state,
-        PlanState::Failed {
-            reason: PlanFailure::Abandoned(_),
-            ..
-        }
-    );
-    let ended = Word::ended(head.status(), head.counts.failed > 0, is_cancelled);
-    if let (Some(word), Some(ended_at)) = (ended, head.ended_at()) {
+    let has_failures = head.counts.failed > 0;
+    let word = Word::for_ended_plan(head.status(), has_failures, head.is_cancelled());
+    if let (Some(word), Some(ended_at)) = (word, head.ended_at()) {
         return at(word, ended_at);
     }
     if let Some(since) = facts.stuck_since {

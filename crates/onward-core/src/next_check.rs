@@ -1,6 +1,6 @@
-//! When the sweep checks a plan next: after a commit, and after a check.
+//! Time of the sweep's next check of a plan, after a commit and after a check.
 //!
-//! A check that is too early is harmless; one that is too late is not.
+//! A check that is too early has no effect. A late check delays the report of a stall.
 
 use std::time::Duration;
 
@@ -68,8 +68,8 @@ pub(crate) fn after_commit<'s>(
 }
 
 /// The next check of the stalls of a plan that the sweep has just checked, if nothing happens to it.
-/// A commit that changes this schedules an earlier check. `next_stall_at` is the first time from
-/// `now` on at which one of its steps is past its threshold.
+/// A commit that changes this schedules an earlier check. `next_stall_at` is the earliest
+/// [`stalls_at`](Step::stalls_at) of its steps that is not before `now`.
 pub fn after_check(
     facts: &Facts,
     next_stall_at: Option<Timestamp>,
@@ -91,8 +91,8 @@ pub fn after_check(
     stalls.map(Timestamp::next).chain(budget).min()
 }
 
-/// When a resumed plan whose steps are stalled may have been idle for long enough to be marked
-/// again. While another agent works on it, it is checked once per threshold.
+/// The last time at which a resumed plan whose steps are stalled has not been idle for long enough to
+/// be marked again. While another agent works on it, it is checked once per threshold.
 fn idle_at(facts: &Facts, now: Timestamp) -> Option<Timestamp> {
     let head = &facts.head;
     if head.status() != PlanStatus::Executing || head.on_stall != OnStall::Mark {

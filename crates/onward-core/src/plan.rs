@@ -236,6 +236,21 @@ impl PlanHead {
         self.status().assigns_steps() && !is_exhausted
     }
 
+    /// Whether a user has cancelled the plan.
+    pub const fn is_cancelled(&self) -> bool {
+        match &self.state {
+            PlanState::Failed { reason, .. } => match reason {
+                PlanFailure::Abandoned(_) => true,
+                PlanFailure::Branch(_) | PlanFailure::Rejected(_) => false,
+            },
+            PlanState::Planning
+            | PlanState::Executing
+            | PlanState::AwaitingReview { .. }
+            | PlanState::Stalled { .. }
+            | PlanState::Completed { .. } => false,
+        }
+    }
+
     /// When the plan ended, if it has.
     pub const fn ended_at(&self) -> Option<Timestamp> {
         match &self.state {

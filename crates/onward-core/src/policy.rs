@@ -191,6 +191,12 @@ pub fn seen_interval(threshold: Duration) -> Duration {
     (threshold / 4).max(Duration::from_millis(1))
 }
 
+/// [`seen_interval`] of a monitored step, from the time after which it is stalled: the threshold plus
+/// one interval.
+pub fn seen_interval_of_limit(limit: Duration) -> Duration {
+    limit / 5
+}
+
 /// The interval before the first record of an active session. Shorter, because it makes the step a
 /// monitored one; not zero, because every claim of a monitored session is followed by an event.
 pub fn first_seen_interval(threshold: Duration) -> Duration {

@@ -40,7 +40,9 @@
 use std::time::Duration;
 
 use crate::id::StepId;
-use crate::policy::{CLOCK_TOLERANCE, first_seen_interval, seen_interval, stall_threshold};
+use crate::policy::{
+    CLOCK_TOLERANCE, first_seen_interval, seen_interval, seen_interval_of_limit, stall_threshold,
+};
 use crate::step::{Step, StepStatus};
 use crate::time::Timestamp;
 
@@ -90,12 +92,11 @@ impl<Id> StepTimestamp<Id> {
         is_past(self.stalls_at(threshold), now)
     }
 
-    /// Whether the next event of the session that holds the step is recorded as activity. `limit` is
-    /// how long after its last recorded activity the step is stalled.
+    /// Whether a session event at `now` is recorded as activity of the step. `limit` is the step's
+    /// [`silence_limit`](Step::silence_limit).
     pub fn records_event(&self, limit: Duration, is_monitored: bool, now: Timestamp) -> bool {
         let interval = if is_monitored {
-            // The limit is the threshold plus one interval, which is a quarter of the threshold.
-            limit / 5
+            seen_interval_of_limit(limit)
         } else {
             // Recording the first event makes the step a monitored one.
             first_seen_interval(limit)
@@ -104,9 +105,9 @@ impl<Id> StepTimestamp<Id> {
     }
 }
 
-/// Whether a step with this [`stalls_at`](StepTimestamp::stalls_at) is stalled.
-pub fn is_past(stalls_at: Option<Timestamp>, now: Timestamp) -> bool {
-    stalls_at.is_some_and(|at| now > at)
+/// Whether this time has passed. False if there is none.
+pub fn is_past(at: Option<Timestamp>, now: Timestamp) -> bool {
+    at.is_some_and(|at| now > at)
 }
 
 impl Step {

@@ -175,7 +175,7 @@ impl Server {
         }
     }
 
-    /// The open database.
+    /// The engine that the tools call.
     pub fn engine(&self) -> &Engine {
         &self.setup.tool_context.engine
     }

@@ -30,12 +30,12 @@ pub enum With {
 
 impl With {
     /// Whether the branches of the step are requested.
-    pub fn has_branches(self) -> bool {
+    pub fn includes_branches(self) -> bool {
         self != With::Head
     }
 
     /// Whether the last decision on the step is requested. Only a repeated decision needs it.
-    pub fn has_decision(self, step: &Step) -> bool {
+    pub fn includes_decision(self, step: &Step) -> bool {
         self == With::Decision && step.status() != StepStatus::AwaitingInput
     }
 }
@@ -78,7 +78,7 @@ pub struct NextFacts {
 impl StepFacts {
     /// The facts of a plan in memory. `None` if it has no such step.
     pub fn from_plan(plan: &Plan, id: StepId, with: With) -> Option<Self> {
-        let branches = if with.has_branches() {
+        let branches = if with.includes_branches() {
             plan.branches_after(id)
         } else {
             &[]
@@ -89,7 +89,7 @@ impl StepFacts {
             open_dependencies: OpenDependencies::from_plan(plan, step),
             decided: plan
                 .decided(id)
-                .filter(|_| with.has_decision(step))
+                .filter(|_| with.includes_decision(step))
                 .cloned(),
             step: step.clone(),
             branches: branches.to_vec(),

@@ -159,6 +159,27 @@ fn the_first_claim_schedules_a_check_at_the_end_of_the_duration() {
 }
 
 #[test]
+fn a_transition_shows_whether_it_changes_the_budget_or_its_use() {
+    let changes = |harness: &mut Harness, command: &Command| {
+        let head = harness.plan.head().clone();
+        let events = harness.execute(command).unwrap();
+        let transition = Transition::new(head, Vec::new(), &events, harness.now, Duration::MAX);
+        transition.unwrap().budget_changed
+    };
+    for (budget, is_counted) in [(Some(attempts(3)), true), (None, false)] {
+        let mut harness = Harness::new(CreatePlan {
+            budget,
+            ..create_plan(2)
+        });
+        let claim = harness.start_next(None, false);
+        assert_eq!(changes(&mut harness, &claim), is_counted);
+        let submit = harness.submit(1, None);
+        assert!(!changes(&mut harness, &submit));
+        assert!(changes(&mut harness, &set(Some(attempts(5)), true)));
+    }
+}
+
+#[test]
 fn tokens_are_compared_when_they_are_counted() {
     let mut harness = with_budget(2, tokens(1_000));
     let (order, claim) = harness.claim_next().unwrap();

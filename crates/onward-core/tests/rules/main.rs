@@ -22,6 +22,7 @@ mod gates;
 mod harness;
 mod limits;
 mod modification;
+mod next_check;
 mod no_step;
 mod progress;
 mod redo;

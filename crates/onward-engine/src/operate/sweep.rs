@@ -298,11 +298,13 @@ impl Engine {
                             in_progress: done.steps,
                             watcher: ctx.watcher,
                         };
-                        let next_stall_at = Steps(tx).next_stall_at(plan, now).await?;
-                        let stalls = next_check::after_check(&checked, next_stall_at, now);
-                        let review = reviews.next_at;
-                        let review = review.filter(|_| !checked.head.status().is_terminal());
-                        let next = stalls.into_iter().chain(idle).chain(review).min();
+                        let next = if checked.head.status().is_terminal() {
+                            None
+                        } else {
+                            let next_stall_at = Steps(tx).next_stall_at(plan, now).await?;
+                            let stalls = next_check::after_check(&checked, next_stall_at, now);
+                            stalls.into_iter().chain(idle).chain(reviews.next_at).min()
+                        };
                         Cached(Transitions(tx)).due(plan, next.map_or(Due::Never, Due::At));
                         Ok(has_changed)
                     }

@@ -83,7 +83,8 @@ impl Engine {
             *counts.entry(attention.word).or_default() += 1;
         }
         for outcome in ended.await? {
-            let word = Word::ended(outcome.status, outcome.has_failures, outcome.cancelled);
+            let word =
+                Word::for_ended_plan(outcome.status, outcome.has_failures, outcome.cancelled);
             if let Some(word) = word {
                 *counts.entry(word).or_default() += outcome.plans;
             }

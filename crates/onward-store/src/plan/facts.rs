@@ -101,7 +101,7 @@ impl Facts<'_> {
             decided: None,
             ready: None,
         };
-        if with.has_branches() {
+        if with.includes_branches() {
             let mut branches: Vec<_> = branch::joined(&mut cells)?.into_iter().collect();
             for row in rows {
                 branches.extend(branch::joined(&mut row.cells("plans"))?);
@@ -121,14 +121,14 @@ impl Facts<'_> {
     async fn add_rare_facts(&mut self, facts: &mut StepFacts, with: With) -> Result<(), Error> {
         let (plan, step) = (facts.head.id.as_uuid(), facts.step.id());
         let is_pending = facts.step.status() == StepStatus::Pending;
-        if with.has_branches() && is_pending && facts.open_dependencies.total > 0 {
+        if with.includes_branches() && is_pending && facts.open_dependencies.total > 0 {
             let params = params![step.as_uuid(), MAX_NAMED];
             let open = self.0.rows(Query::OpenDependencies, params).await?;
             let open: Result<Vec<_>, Error> = open.into_iter().map(place).collect();
             let named = open?.into_iter().map(|open| (open.id, open.order));
             facts.open_dependencies.first = named.collect();
         }
-        if with.has_decision(&facts.step) {
+        if with.includes_decision(&facts.step) {
             let params = params![plan, step.as_uuid(), 1_u32];
             let last = self.0.rows(Query::EventsOfReviews, params).await?;
             let last = first(Some(last), event::entry)?;

@@ -25,16 +25,16 @@ pub struct Tenant {
     pub created_at: Timestamp,
 }
 
-/// Why writes wait although the server responds.
+/// A reason why writes may block although the server responds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// The reason.
+    /// The kind.
     pub kind: ObstacleKind,
     /// The table, or the names of the standbys.
     pub subject: String,
 }
 
-/// The reason of an [`Obstacle`].
+/// The kind of an [`Obstacle`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObstacleKind {
     /// Another session has locked the table.
@@ -141,7 +141,7 @@ impl Tenants<'_> {
         }
     }
 
-    /// Why writes may wait although the database responds: an obstacle, and its subject.
+    /// The obstacles to writes.
     pub async fn obstacles(&mut self) -> Result<Vec<Obstacle>, Error> {
         let question = Statement::without_tenant(Query::Obstacles, params![]);
         let rows = self

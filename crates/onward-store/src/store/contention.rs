@@ -1,4 +1,4 @@
-//! Whether the next transition locks its plan.
+//! Contention tracking: after a lost race, the next transitions lock their plan.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,6 +1,6 @@
 //! The suite's tools whose calls are tasks. The engine stores the tasks, checks their callers and keeps
-//! their outcomes, and the product's handler returns and cancels them. This file supplies the status
-//! of a task that has not ended, from the arguments, the answers and the time.
+//! their outcomes. The product's handler returns ended tasks and cancels tasks. This file supplies
+//! the status of a task that has not ended, from the arguments, the answers and the time.
 
 use std::time::Duration;
 
@@ -145,9 +145,11 @@ pub(crate) async fn get(
     let Some(active) = ActiveTask::find(server, id, context).await? else {
         return Ok(None);
     };
-    let payload = match active.progress()? {
-        Progress::Working => TaskPayload::Working,
-        Progress::InputRequired(input_requests) => TaskPayload::InputRequired { input_requests },
+    let (payload, message) = match active.progress() {
+        Progress::Working => (TaskPayload::Working, Some("running".to_owned())),
+        Progress::InputRequired(input_requests) => {
+            (TaskPayload::InputRequired { input_requests }, None)
+        }
         Progress::Ended(outcome) => {
             let ActiveTask { engine, task, .. } = &active;
             let ended = engine.end_task(&active.caller, task.id, outcome);
@@ -155,8 +157,9 @@ pub(crate) async fn get(
             return Ok(None);
         }
     };
-    let task = DetailedTask::new(listed(&active.task), payload);
-    Ok(Some(GetTaskResult::new(task)))
+    let mut task = listed(&active.task);
+    task.status_message = message;
+    Ok(Some(GetTaskResult::new(DetailedTask::new(task, payload))))
 }
 
 /// Stores the answers to the open requests of a task of one of these tools. Returns false if the
@@ -170,7 +173,7 @@ pub(crate) async fn update(
     let Some(mut active) = ActiveTask::find(server, id, context).await? else {
         return Ok(false);
     };
-    let Progress::InputRequired(open) = active.progress()? else {
+    let Progress::InputRequired(open) = active.progress() else {
         return Ok(true);
     };
     let answers = answers.iter().filter(|(key, _)| open.contains_key(*key));
@@ -179,7 +182,10 @@ pub(crate) async fn update(
     let state = json!({ "arguments": active.arguments, "answers": active.answers });
     let ActiveTask { engine, task, .. } = &active;
     let changed = engine.change_task(&active.caller, task, state);
-    changed.await.map_err(internal)?;
+    if changed.await.map_err(internal)?.is_none() {
+        let message = "the task has changed; send the request again";
+        return Err(ErrorData::internal_error(message, None));
+    }
     Ok(true)
 }
 
@@ -216,7 +222,7 @@ impl<'a> ActiveTask<'a> {
         }))
     }
 
-    fn progress(&self) -> Result<Progress, ErrorData> {
+    fn progress(&self) -> Progress {
         let tool = self.task.tool.as_str();
         let (duration, keys): (Duration, &[&str]) = match tool {
             SLOW => (seconds(&self.arguments), &[]),
@@ -226,14 +232,14 @@ impl<'a> ActiveTask<'a> {
             _ => (Duration::ZERO, &[]),
         };
         if self.engine.now().since(self.task.created_at) < duration {
-            return Ok(Progress::Working);
+            return Progress::Working;
         }
         let open = keys.iter().copied();
         let open: Vec<&str> = open
             .filter(|key| !self.answers.contains_key(*key))
             .collect();
         if !open.is_empty() {
-            return Ok(Progress::InputRequired(requests(&open)));
+            return Progress::InputRequired(requests(&open));
         }
         let outcome = if tool == PROTOCOL_ERROR {
             TaskOutcome::Failed(json!({ "code": -32603, "message": "fails on purpose" }))
@@ -244,7 +250,7 @@ impl<'a> ActiveTask<'a> {
                 "resultType": "complete", "content": content, "isError": tool == FAILING,
             }))
         };
-        Ok(Progress::Ended(outcome))
+        Progress::Ended(outcome)
     }
 }
 

@@ -247,6 +247,18 @@ mod tests {
     }
 
     #[test]
+    fn the_note_is_repeated_only_if_the_sentence_does_not_contain_it() {
+        let mut notification = notification("the plan failed: no space", "no space");
+        let texts = |notification: &Notification| {
+            let texts = paragraphs(notification).map(str::to_owned);
+            texts.collect::<Vec<_>>()
+        };
+        assert_eq!(texts(&notification), [&*notification.text, "no space"]);
+        notification.includes_note = true;
+        assert_eq!(texts(&notification), [&*notification.text]);
+    }
+
+    #[test]
     fn every_title_fits_a_button_of_slack() {
         for decision in Decision::ALL {
             for scope in ReviewScope::ALL {

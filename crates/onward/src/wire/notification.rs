@@ -118,7 +118,7 @@ impl Notification {
             id: format!("{}/{}", notification.plan, finding.key),
             kind: finding.kind.as_str(),
             text: sentence(source),
-            includes_note: matches!(finding.kind, Kind::Budget | Kind::Failure),
+            includes_note: includes_note(finding.kind),
             tenant: tenant.to_owned(),
             since: super::at(finding.since),
             found_at: super::at(notification.found_at),
@@ -176,6 +176,14 @@ fn page(source: &PlanNotification) -> String {
         (Kind::Stall | Kind::Review | Kind::Failure | Kind::NoAgent, None) => {
             format!("/plans/{plan}")
         }
+    }
+}
+
+/// Whether the [`sentence`] contains the note of the finding.
+fn includes_note(kind: Kind) -> bool {
+    match kind {
+        Kind::Budget | Kind::Failure => true,
+        Kind::Stall | Kind::Review | Kind::NoAgent => false,
     }
 }
 

@@ -4,7 +4,6 @@
 //! executes the edits in one transaction, and stores the list with the session, because some agents
 //! report one task at a time. A refused edit is skipped: the plan belongs to its users, too.
 
-use onward_core::Command;
 use onward_core::capture::{
     CapturePolicy, CapturedStep, Diff, Edit, Mode, Outline, TaskList, TaskReport, TaskStatus,
     common_tasks, diff, outline,
@@ -19,6 +18,7 @@ use onward_core::policy::MAX_QUESTION;
 use onward_core::role::Permission;
 use onward_core::secret;
 use onward_core::step::{StepResult, StepType};
+use onward_core::{Command, StepStatus};
 use onward_store::{Captured, Plans, Session, Sessions, Steps, Tx, Which};
 use std::sync::Arc;
 
@@ -318,7 +318,9 @@ impl Capture<'_> {
             return Ok(false);
         }
         let lines = Steps(tx).lines_of(&seen).await?;
-        Ok(lines.iter().any(|line| line.stalls_at.is_some()))
+        Ok(lines
+            .iter()
+            .any(|line| line.status == StepStatus::InProgress))
     }
 
     /// The steps of a plan. `None` if it has ended or does not exist.
@@ -339,7 +341,7 @@ impl Capture<'_> {
             id: line.id,
             title: line.title.unwrap_or_default(),
             status: line.status,
-            is_held: line.stalls_at.is_some() && is_held(line.session),
+            is_held: line.status == StepStatus::InProgress && is_held(line.session),
         });
         Ok(Some(steps.collect()))
     }
@@ -461,7 +463,7 @@ fn captured_step(spec: &StepSpec) -> CapturedStep {
     CapturedStep {
         id: spec.id,
         title: spec.title.clone().unwrap_or_default(),
-        status: onward_core::StepStatus::Pending,
+        status: StepStatus::Pending,
         is_held: false,
     }
 }

@@ -82,7 +82,7 @@ impl<C: TlsConnect<Socket>> TlsConnect<Socket> for Connector<C> {
 #[derive(Default)]
 pub(super) struct TlsOptions {
     root_certificate: Option<String>,
-    verifies: bool,
+    has_verify_mode: bool,
 }
 
 impl TlsOptions {
@@ -96,7 +96,7 @@ impl TlsOptions {
                 true
             }
             ("sslmode", "verify-ca" | "verify-full") => {
-                options.verifies = true;
+                options.has_verify_mode = true;
                 true
             }
             _ => false,
@@ -106,7 +106,7 @@ impl TlsOptions {
 
     /// Whether the address requires verification, which only TLS provides.
     pub(super) fn requires_verification(&self) -> bool {
-        self.verifies || self.root_certificate.is_some()
+        self.has_verify_mode || self.root_certificate.is_some()
     }
 }
 

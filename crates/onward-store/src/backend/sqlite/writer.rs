@@ -82,7 +82,7 @@ struct Shared {
     /// Number of messages that the thread has not received.
     queued: AtomicUsize,
     /// Number of upcoming jobs that go to the thread in any case.
-    for_thread: AtomicU32,
+    forced_to_thread: AtomicU32,
 }
 
 /// The open file of the writer.
@@ -159,7 +159,7 @@ impl Writer {
             faults,
             stuck,
             queued: AtomicUsize::new(0),
-            for_thread: AtomicU32::new(0),
+            forced_to_thread: AtomicU32::new(0),
         });
         let jobs = if in_place {
             None
@@ -280,7 +280,8 @@ impl Shared {
             Err(_) => return first.finish(Err(stopped())),
         };
         if done > 1 {
-            self.for_thread.store(QUEUED_AFTER_GROUP, Ordering::Relaxed);
+            self.forced_to_thread
+                .store(QUEUED_AFTER_GROUP, Ordering::Relaxed);
         }
     }
 
@@ -327,10 +328,10 @@ impl Shared {
     /// Runs a job on the calling thread if no other job runs or is queued; otherwise returns it.
     fn try_alone(&self, job: QueuedJob) -> Option<QueuedJob> {
         let one_less = |left: u32| left.checked_sub(1);
-        let for_thread = &self.for_thread;
         // If the count is off by one, the job runs on the thread, which is only slower.
-        let is_for_thread = for_thread.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
-        if is_for_thread.is_ok() || self.queued.load(Ordering::SeqCst) > 0 {
+        let forced = &self.forced_to_thread;
+        let forced = forced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        if forced.is_ok() || self.queued.load(Ordering::SeqCst) > 0 {
             return Some(job);
         }
         let Ok(mut commits) = self.commits.try_lock() else {
@@ -343,7 +344,8 @@ impl Shared {
         };
         drop(commits);
         if self.queued.load(Ordering::SeqCst) > 0 {
-            self.for_thread.store(QUEUED_AFTER_GROUP, Ordering::Relaxed);
+            self.forced_to_thread
+                .store(QUEUED_AFTER_GROUP, Ordering::Relaxed);
         }
         job
     }

@@ -215,10 +215,8 @@ impl Verdict {
             Part::Age(Age::new(since, facts.now)),
             text(format!(" (limit {}).", format::duration(limit))),
         ];
-        let alive = facts
-            .working
-            .iter()
-            .filter(|line| line.stalls_at.is_none_or(|at| at >= facts.now));
+        let alive = facts.working.iter();
+        let alive = alive.filter(|line| !line.is_stalled(facts.now));
         let alive: Vec<u32> = alive.map(|line| line.order).collect();
         let mut details = Vec::new();
         if !alive.is_empty() {
