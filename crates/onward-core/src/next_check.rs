@@ -67,8 +67,8 @@ pub(crate) fn after_commit<'s>(
     first.or_else(no_agent).map_or(Due::Unchanged, Due::By)
 }
 
-/// The next check of the stalls of a plan that the sweep has just checked, if nothing happens to it.
-/// A commit that changes this schedules an earlier check. `next_stall_at` is the earliest
+/// The next check of the stalls of a plan that the sweep has just checked, if nothing happens to
+/// it. A commit that changes this schedules an earlier check. `next_stall_at` is the earliest
 /// [`stalls_at`](Step::stalls_at) of its steps that is not before `now`.
 pub fn after_check(
     facts: &Facts,
@@ -91,8 +91,8 @@ pub fn after_check(
     stalls.map(Timestamp::next).chain(budget).min()
 }
 
-/// The last time at which a resumed plan whose steps are stalled has not been idle for long enough to
-/// be marked again. While another agent works on it, it is checked once per threshold.
+/// The last time at which a resumed plan whose steps are stalled has not been idle for long enough
+/// to be marked again. While another agent works on it, it is checked once per threshold.
 fn idle_at(facts: &Facts, now: Timestamp) -> Option<Timestamp> {
     let head = &facts.head;
     if head.status() != PlanStatus::Executing || head.on_stall != OnStall::Mark {

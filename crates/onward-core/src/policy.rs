@@ -191,8 +191,8 @@ pub fn seen_interval(threshold: Duration) -> Duration {
     (threshold / 4).max(Duration::from_millis(1))
 }
 
-/// [`seen_interval`] of a monitored step, from the time after which it is stalled: the threshold plus
-/// one interval.
+/// [`seen_interval`] of a monitored step, from the time after which it is stalled: the threshold
+/// plus one interval.
 pub fn seen_interval_of_limit(limit: Duration) -> Duration {
     limit / 5
 }

@@ -1,9 +1,9 @@
 //! Plan cache: optimistic, validated by the version check at commit.
 //!
 //! The cache holds plans that this process changed recently, as of its last commit, so that the
-//! next transition needs no query. [`Cached`] is the decorator that answers from it. If the
-//! cache is disabled (`Options::plan_cache`), every transition reads the database. Only backends on which a query
-//! costs a round trip use it.
+//! next transition needs no query. [`Cached`] is the decorator that answers from it. If the cache
+//! is disabled (`Options::plan_cache`), every transition reads the database. Only backends on which
+//! a query costs a round trip use it.
 //!
 //! # Why a stale entry is harmless
 //!
@@ -20,17 +20,19 @@
 //!    after its commit. If the work or the commit fails, the entry is lost, so the second attempt
 //!    reads the database, and no attempt can loop on a stale entry.
 //! 5. If the entry with the events applied is not exactly the committed head, it is dropped.
-//! 6. A commit of this process that changes a plan without loading it into the cache evicts its entry.
-//! 7. The plan's due time (its next check by the sweep) is cached with it. Every writer of that row also changes the
-//!    plan's version, except for a sweep, which changes the row only when it is due. So a due time
-//!    within the next minute is not trusted (`Commit::quiet_until`).
+//! 6. A commit of this process that changes a plan without loading it into the cache evicts its
+//!    entry.
+//! 7. The plan's due time (its next check by the sweep) is cached with it. Every writer of that row
+//!    also changes the plan's version, except for a sweep, which changes the row only when it is
+//!    due. So a due time within the next minute is not trusted (`Commit::quiet_until`).
 //!
 //! After a commit that fails for any reason except a lost race, the whole cache is cleared: the next
 //! connection may reach another server, or an older copy of the database.
 //!
 //! Tests: this module for the data structure; `onward-engine/tests/conformance/plan_cache.rs` for 2
 //! to 4 with another process in between, and for 7; `onward-engine/tests/outages/older_database.rs`
-//! for a database that was restored to an earlier state; the conformance suite runs with and without the cache.
+//! for a database that was restored to an earlier state; the conformance suite runs with and
+//! without the cache.
 //!
 //! [`Cached`]: crate::Cached
 //! [`Statement::checking_version`]: crate::statement::Statement::checking_version
@@ -54,8 +56,8 @@ const SHORT: Limit = Limit {
     bytes: 256 << 10,
 };
 
-/// Limits for replaying an audit trail after `MISSES_BEFORE_REPLAY` accesses that did not read it. By
-/// then, reading it once costs less than further accesses without it.
+/// Limits for replaying an audit trail after `MISSES_BEFORE_REPLAY` accesses that did not read it.
+/// By then, reading it once costs less than further accesses without it.
 const LONG: Limit = Limit {
     events: 64 * 1024,
     bytes: MAX_BYTES,
@@ -143,9 +145,9 @@ pub(crate) enum DueTime {
 }
 
 impl DueTime {
-    /// Updates the due time for a commit. Returns whether the commit must write it. It need not if the
-    /// stored time is early enough and is after `until`: no sweep changes it concurrently.
-    /// Any other writer of this row changes the plan's version too.
+    /// Updates the due time for a commit. Returns whether the commit must write it. It need not if
+    /// the stored time is early enough and is after `until`: no sweep changes it concurrently. Any
+    /// other writer of this row changes the plan's version too.
     fn update(&mut self, due: Due, until: Option<Timestamp>) -> bool {
         let stays = |at: Timestamp| until.is_some_and(|until| at > until);
         let (updated, write) = match (*self, due) {

@@ -134,8 +134,8 @@ pub(crate) static ROW_CHANGES: [(Query, &RowChange); 7] = [
     (Query::DueClear, &DUE_CLEAR),
 ];
 
-/// On PostgreSQL, used regardless of which columns change: setting a column to its current value costs
-/// almost nothing.
+/// On PostgreSQL, used regardless of which columns change: setting a column to its current value
+/// costs almost nothing.
 static PLAN_MOVE: RowChange = RowChange {
     table: "plans",
     columns: &[
@@ -253,8 +253,8 @@ static EVENT_INSERT: RowChange = RowChange {
 };
 
 /// `ON CONFLICT` locks the existing row even if it is not changed, and the lock is a write. So the
-/// upsert is skipped if the stored time is early enough and is after `quiet`: no sweep postpones such
-/// a row before `quiet`.
+/// upsert is skipped if the stored time is early enough and is after `quiet`: no sweep postpones
+/// such a row before `quiet`.
 static DUE_SOONER: RowChange = RowChange {
     table: "due",
     columns: &[

@@ -227,7 +227,8 @@ impl Facts<'_> {
         Ok(first.map(|step| step.plan))
     }
 
-    /// Removes the steps of a plan from the queue of its project, because the plan assigns no steps now.
+    /// Removes the steps of a plan from the queue of its project, because the plan assigns no steps
+    /// now.
     pub fn leave_queue(&mut self, plan: PlanId) {
         self.0.queue(dequeue(plan));
     }

@@ -164,8 +164,8 @@ impl PlanLists<'_> {
         first(Some(rows), listed)
     }
 
-    /// Open plans with the facts that determine their state for users, the longest without an action first; at most
-    /// `limit` per status.
+    /// Open plans with the facts that determine their state for users, the longest without an
+    /// action first; at most `limit` per status.
     pub async fn open_plans(&mut self, now: Timestamp, limit: u32) -> Result<Vec<OpenPlan>, Error> {
         self.open_plans_by(Query::PlansOpen, now, limit).await
     }

@@ -71,8 +71,8 @@ impl AuditTrail<'_> {
         }
     }
 
-    /// Entries after a sequence number, oldest first. Stops after `limit` entries, or after the entry
-    /// with which the total size of the details reaches `max_bytes`.
+    /// Entries after a sequence number, oldest first. Stops after `limit` entries, or after the
+    /// entry with which the total size of the details reaches `max_bytes`.
     pub async fn trail_page(
         &mut self,
         plan: PlanId,

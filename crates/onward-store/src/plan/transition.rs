@@ -148,7 +148,8 @@ fn enqueue(head: &PlanHead) -> Statement {
     Statement::new(Query::QueueAdd, params)
 }
 
-/// Removes the steps of a plan from the queue of its project, because the plan assigns no steps now.
+/// Removes the steps of a plan from the queue of its project, because the plan assigns no steps
+/// now.
 pub(crate) fn dequeue(plan: PlanId) -> Statement {
     Statement::new(Query::QueueRemove, params![plan.as_uuid()])
 }

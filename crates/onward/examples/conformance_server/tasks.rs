@@ -1,6 +1,6 @@
-//! The suite's tools whose calls are tasks. The engine stores the tasks, checks their callers and keeps
-//! their outcomes. The product's handler returns ended tasks and cancels tasks. This file supplies
-//! the status of a task that has not ended, from the arguments, the answers and the time.
+//! The suite's tools whose calls are tasks. The engine stores the tasks, checks their callers and
+//! keeps their outcomes. The product's handler returns ended tasks and cancels tasks. This file
+//! supplies the status of a task that has not ended, from the arguments, the answers and the time.
 
 use std::time::Duration;
 
@@ -135,8 +135,8 @@ enum Progress {
     Ended(TaskOutcome),
 }
 
-/// The status of a task of one of these tools. `None` if the product's handler must respond: the task
-/// has ended, or belongs to a tool of the product, or does not exist.
+/// The status of a task of one of these tools. `None` if the product's handler must respond: the
+/// task has ended, or belongs to a tool of the product, or does not exist.
 pub(crate) async fn get(
     server: &McpServer,
     id: &str,

@@ -7,9 +7,10 @@
 //!
 //! # Why a batched transition has the same result as one that is sent alone
 //!
-//! 1. A transition that can be batched ([`batch_key`]) consists of a version check of one row, whose
-//!    key is the key of the transition, and changes of rows that belong to this row. Each change finds its row by primary key and reads
-//!    no other row, so changes of different rows can run in any order.
+//! 1. A transition that can be batched ([`batch_key`]) consists of a version check of one row,
+//!    whose key is the key of the transition, and changes of rows that belong to this row. Each
+//!    change finds its row by primary key and reads no other row, so changes of different rows can
+//!    run in any order.
 //! 2. The members of a batch have different keys. [`Queue::route`] decides under one lock: if a transition
 //!    of the same key is queued or in flight, the new one is sent alone, and so is the queued one.
 //!    So no two members change the same row. All members have the same tenant, because each tenant

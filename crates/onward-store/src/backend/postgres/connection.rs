@@ -306,8 +306,8 @@ impl Connection {
             return Err(State::Lost(Error::refused("the connection is closed")));
         };
         let distributed = self.postgres.0.distributed;
-        // The settings are unknown until this round trip succeeds. After a failure, the next one sends
-        // all of them again.
+        // The settings are unknown until this round trip succeeds. After a failure, the next one
+        // sends all of them again.
         let was = pooled.settings.take();
         let settings = Settings {
             tenant: Arc::clone(&self.tenant),

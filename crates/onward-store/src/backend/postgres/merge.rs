@@ -21,8 +21,8 @@ pub(super) struct MessageText {
     pub(super) sql: String,
     /// Whether its rows are a result, and not only the check of the row count.
     pub(super) returns_rows: bool,
-    /// Whether it returns one row per written row, with the key of that row if it was merged. A missing
-    /// row is then a lost race.
+    /// Whether it returns one row per written row, with the key of that row if it was merged. A
+    /// missing row is then a lost race.
     pub(super) returns_keys: bool,
     pub(super) columns: OnceLock<Columns>,
 }
@@ -30,8 +30,8 @@ pub(super) struct MessageText {
 /// The effect of a statement that has lost a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum OnLostRace {
-    /// It fails. Used if the transaction has locked the rows, so that a lost race is a bug, and in a
-    /// distributed database, where only a failure stops the other changes of a merged statement.
+    /// It fails. Used if the transaction has locked the rows, so that a lost race is a bug, and in
+    /// a distributed database, where only a failure stops the other changes of a merged statement.
     Fail,
     /// It writes nothing and returns no row. Otherwise it returns the keys of the written rows.
     Skip,
@@ -188,8 +188,9 @@ fn failure(query: Query, expect: Expect, count: &str, rows: u64) -> String {
 
 /// Merges row changes into one statement, which fails if one of them affects another number of rows
 /// than required. The server executes a counted change when it counts its rows. After a wrong
-/// count, it executes no further counted change, which would be based on an outdated state. The error does not contain the number of
-/// affected rows, because that would be a second count, prepared each time.
+/// count, it executes no further counted change, which would be based on an outdated state. The
+/// error does not contain the number of affected rows, because that would be a second count,
+/// prepared each time.
 ///
 /// If a row still has the version that the decision was based on, the rows that depend on it are
 /// unchanged too. So they are not counted after a version check: counting took 5 % of the time of
