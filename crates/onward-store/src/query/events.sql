@@ -4,7 +4,7 @@
 seq, commit_seq, at, actor, session, name, step_id, details
 
 -- fragment: details_json (sqlite)
--- Differs because `->>` accepts text, and a cast to `json` makes it a number.
+-- Differs because `->>` reads text here, and a cast to `json` would convert the text to a number.
 events.details
 
 -- fragment: details_json (postgres)
