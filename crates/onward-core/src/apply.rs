@@ -216,6 +216,7 @@ impl Plan {
             | Event::StepRequeued { step, .. }
             | Event::StepProgressed { step, .. }
             | Event::FeedbackDelivered { step, .. }
+            | Event::StepOrphaned { step, .. }
             | Event::LateResultKept {
                 step,
                 attempt: Some(_),

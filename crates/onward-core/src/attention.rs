@@ -22,7 +22,7 @@ pub enum Word {
     Stuck,
     /// A review is open.
     NeedsYou,
-    /// A step is ready, and no agent works on the plan.
+    /// A step can be claimed, and no agent works on the plan.
     NoAgent,
     /// No step is ready, and none is in progress.
     Blocked,
@@ -151,6 +151,8 @@ pub struct Attention {
 pub struct Facts {
     /// The last activity of the step that has been inactive longest, among those past their limit.
     pub stuck_since: Option<Timestamp>,
+    /// When the session of the last step in progress ended, if the sessions of all of them have ended.
+    pub orphaned_at: Option<Timestamp>,
     /// When the oldest open review was requested.
     pub asked_at: Option<Timestamp>,
     /// Whether a pending step has no open dependency.
@@ -193,6 +195,9 @@ pub fn attention(
     }
     if head.counts.awaiting_input > 0 {
         return at(Word::NeedsYou, facts.asked_at.unwrap_or(facts.worked_at));
+    }
+    if let Some(since) = facts.orphaned_at {
+        return at(Word::NoAgent, since);
     }
     if head.counts.in_progress > 0 {
         return at(Word::Working, facts.worked_at);

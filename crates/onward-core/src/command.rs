@@ -443,6 +443,17 @@ pub struct ResumeSession {
     pub session: SessionId,
 }
 
+/// Record that the session that holds a step has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrphanStep {
+    /// The step.
+    pub step: StepId,
+    /// The ended session.
+    pub session: SessionId,
+    /// The token of its claim, if the claim is not recorded under the session's id.
+    pub token: Option<ClaimToken>,
+}
+
 /// Record the start or end of a skill execution that is linked to the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSkill {
@@ -516,6 +527,7 @@ pub enum Command {
     ResumePlan,
     AbandonPlan(AbandonPlan),
     ResumeSession(ResumeSession),
+    OrphanStep(OrphanStep),
     LogSkill(LogSkill),
     KeepLateResult(KeepLateResult),
 }
@@ -542,6 +554,7 @@ commands!(
     CountTokens,
     AbandonPlan,
     ResumeSession,
+    OrphanStep,
     LogSkill,
     KeepLateResult
 );
@@ -593,6 +606,7 @@ impl Command {
             | Command::ResumePlan
             | Command::AbandonPlan(_)
             | Command::ResumeSession(_)
+            | Command::OrphanStep(_)
             | Command::LogSkill(_)
             | Command::KeepLateResult(_) => None,
         }

@@ -24,6 +24,7 @@ pub mod handle_stalls;
 pub mod keep_late_result;
 pub mod log_skill;
 pub mod modify;
+pub mod orphan_step;
 pub mod report_progress;
 pub mod report_skill;
 pub mod request_review;
@@ -95,6 +96,10 @@ pub fn decide(plan: &Plan, command: &Command, now: Timestamp) -> Result<Vec<Even
         Command::ResumeSession(command) => {
             let facts = resume_session::Facts::from_plan(plan, &command.session);
             Ok(resume_session::decide(&facts, command))
+        }
+        Command::OrphanStep(command) => {
+            let facts = step_facts(plan, command.step, With::Head)?;
+            Ok(orphan_step::decide(&facts, command))
         }
         Command::LogSkill(command) => Ok(log_skill::decide(command)),
         Command::KeepLateResult(command) => Ok(keep_late_result::decide(command)),

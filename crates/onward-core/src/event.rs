@@ -101,6 +101,13 @@ pub enum Event {
         /// The receiving session, if reported.
         session: Option<SessionId>,
     },
+    /// The session that holds a step in progress has ended. Another session can take over the step.
+    StepOrphaned {
+        /// The step.
+        step: StepId,
+        /// The ended session.
+        session: Option<SessionId>,
+    },
     /// A branch was taken because its condition was true.
     BranchTaken {
         /// The branch.
@@ -419,7 +426,7 @@ impl ResumedBy {
 
 impl Event {
     /// All names in the audit trail.
-    pub const NAMES: [&str; 19] = [
+    pub const NAMES: [&str; 20] = [
         "plan_modified",
         "step_started",
         "step_completed",
@@ -427,6 +434,7 @@ impl Event {
         "step_skipped",
         "step_requeued",
         "step_progressed",
+        "step_orphaned",
         "branch_taken",
         "user_reviewed",
         "session_resumed",
@@ -472,6 +480,7 @@ impl Event {
             Event::StepSkipped { .. } => "step_skipped",
             Event::StepRequeued { .. } => "step_requeued",
             Event::StepProgressed { .. } | Event::FeedbackDelivered { .. } => "step_progressed",
+            Event::StepOrphaned { .. } => "step_orphaned",
             Event::BranchTaken { .. } => "branch_taken",
             Event::UserReviewed { .. } => "user_reviewed",
             Event::SessionResumed { .. } => "session_resumed",
@@ -504,6 +513,7 @@ impl Event {
             | Event::StepCompleted { .. }
             | Event::StepFailed { .. }
             | Event::StepSkipped { .. }
+            | Event::StepOrphaned { .. }
             | Event::SessionResumed { .. }
             | Event::SkillStarted { .. }
             | Event::SkillCompleted { .. }
@@ -550,6 +560,7 @@ impl Event {
             | Event::StepRequeued { step, .. }
             | Event::StepProgressed { step, .. }
             | Event::FeedbackDelivered { step, .. }
+            | Event::StepOrphaned { step, .. }
             | Event::BranchTaken { step, .. }
             | Event::UserReviewed { step, .. }
             | Event::LateResultKept { step, .. } => Some(*step),

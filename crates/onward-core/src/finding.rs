@@ -185,6 +185,7 @@ impl Finding {
             | Event::StepRequeued { .. }
             | Event::StepProgressed { .. }
             | Event::FeedbackDelivered { .. }
+            | Event::StepOrphaned { .. }
             | Event::BranchTaken { .. }
             | Event::SessionResumed { .. }
             | Event::SkillStarted { .. }

@@ -134,6 +134,22 @@ impl Step {
         is_past(self.stalls_at(plan_threshold), now)
     }
 
+    /// Whether the session that holds the step has ended.
+    pub fn is_orphaned(&self) -> bool {
+        self.work().is_some_and(|work| work.orphaned_at.is_some())
+    }
+
+    /// Whether another session can take over the step: its session has ended, or, if requested, it
+    /// is stalled.
+    pub fn can_be_taken_over(
+        &self,
+        include_stalled: bool,
+        plan_threshold: Option<Duration>,
+        now: Timestamp,
+    ) -> bool {
+        self.is_orphaned() || (include_stalled && self.is_stalled(plan_threshold, now))
+    }
+
     /// How long after the last recorded activity the step is stalled. `call` overrides the
     /// thresholds of the step and the plan, and applies to the recorded activity.
     ///

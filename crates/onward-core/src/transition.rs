@@ -133,12 +133,14 @@ fn is_plain(step: &Step) -> bool {
             let Work {
                 last_progress_at,
                 stall_marked,
+                orphaned_at,
                 undelivered,
                 kept,
                 ..
             } = work;
             last_progress_at.is_none()
                 && stall_marked.is_none()
+                && orphaned_at.is_none()
                 && undelivered.is_none()
                 && kept.is_none()
         }

@@ -7,6 +7,7 @@ use onward_core::id::SessionId;
 use onward_core::role::{Forbidden, Permission, TenantPolicy};
 use onward_store::{Author, RequestOrigin};
 
+use crate::agent::connection::Connection;
 use crate::sanitize;
 
 /// The tenant of a single-user installation.
@@ -28,6 +29,8 @@ pub struct Caller {
     pub policy: TenantPolicy,
     /// The agent behind the request, as far as it is known.
     pub origin: RequestOrigin,
+    /// The connection of an agent that has started this process as its server.
+    pub connection: Option<Connection>,
 }
 
 impl Caller {
@@ -39,6 +42,7 @@ impl Caller {
             role: Role::Owner,
             policy: TenantPolicy::LOCAL,
             origin: RequestOrigin::default(),
+            connection: None,
         }
     }
 
@@ -50,6 +54,7 @@ impl Caller {
             role: Role::Owner,
             policy: TenantPolicy::default(),
             origin: RequestOrigin::default(),
+            connection: None,
         }
     }
 

@@ -27,6 +27,7 @@ pub mod research;
 mod run;
 mod sanitize;
 
+pub use agent::connection::Connection;
 pub use agent::{session, tool_calls, usage};
 pub use operate::{
     access, member, notification, readiness, relocate, request_log, retention, sweep, transfer,

@@ -63,7 +63,7 @@ pub use record::notification::{Delivery, Notice, Notifications};
 pub use record::output::{Output, OutputExcerpt, OutputVersion, Outputs};
 pub use record::request_log::{RequestLog, ToolCall, WrittenCall};
 pub use record::search::{Hit, Search, SearchIndex, Source};
-pub use record::session::{SessionActivity, Sessions};
+pub use record::session::{CONNECTION, SessionActivity, Sessions};
 pub use record::skill::{SkillCount, SkillCursor, Skills};
 pub use record::task::{Task, TaskOutcome, TaskPhase, Tasks};
 pub use record::tenant::{LogLine, Obstacle, ObstacleKind, Tenant, Tenants};

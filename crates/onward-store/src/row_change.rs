@@ -210,6 +210,7 @@ const STEP_COLUMNS: &[(&str, Type)] = &[
     ("last_progress_at", Type::Int),
     ("monitored", Type::Int),
     ("stall_marked_at", Type::Int),
+    ("orphaned_at", Type::Int),
     ("undelivered", Type::Int),
     ("kept_artifact_id", Type::Id),
     ("review", Type::Text),

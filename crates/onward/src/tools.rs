@@ -41,6 +41,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use onward_core::id::SessionId;
 use onward_core::refusal::Issue;
 use onward_engine::context::{DEFAULT_CHARS, MAX_CHARS};
 use onward_engine::request_log::CompletedRequest;
@@ -81,6 +82,17 @@ pub(crate) struct ToolContext {
 }
 
 impl ToolContext {
+    /// The session of a call: the reported one, or that of the caller's connection.
+    async fn session(
+        &self,
+        caller: &Caller,
+        reported: Option<String>,
+        tool: &'static str,
+    ) -> Result<Option<SessionId>, ToolError> {
+        let reported = params::session_id(reported);
+        Ok(self.engine.session_of(caller, reported, tool).await?)
+    }
+
     /// Limits a response to this many characters, and renders its hint for the rest.
     fn limit(&self, response: &mut Value, max_chars: usize) {
         bound::fit(response, max_chars);

@@ -72,6 +72,7 @@ impl PlanHead {
                 self.check_open()?;
                 self.set_last_session(session.as_ref());
             }
+            Event::StepOrphaned { .. } => self.check_open()?,
             Event::BranchTaken { effect, .. } => {
                 self.check_open()?;
                 if let Effect::Added { steps } = effect {

@@ -153,6 +153,7 @@ impl Step {
                 work.monitored |= *source == ProgressSource::Seen && session.is_some();
             }
             Event::FeedbackDelivered { .. } => self.apply_progress(at)?.undelivered = None,
+            Event::StepOrphaned { .. } => self.apply_orphaned(at)?,
             Event::UserReviewed { review, action, .. } => {
                 change = self.apply_review(*review, action, at)?;
             }
@@ -264,6 +265,7 @@ impl Step {
             last_progress_at: None,
             monitored: false,
             stall_marked: None,
+            orphaned_at: None,
             undelivered: None,
             kept: None,
         });
@@ -280,7 +282,17 @@ impl Step {
             });
         };
         work.record_progress(at);
+        work.orphaned_at = None;
         Ok(work)
+    }
+
+    fn apply_orphaned(&mut self, at: Timestamp) -> Result<(), StepApplyError> {
+        let (expected, actual) = (StepStatus::InProgress, self.status());
+        let StepState::InProgress(work) = &mut self.state else {
+            return Err(StepApplyError::WrongStatus { expected, actual });
+        };
+        work.orphaned_at = Some(at);
+        Ok(())
     }
 
     fn apply_review(

@@ -67,7 +67,9 @@ pub struct NextFacts {
     pub head: PlanHead,
     /// The lowest-order step with undelivered feedback that the calling session holds.
     pub undelivered: Option<Step>,
-    /// Stalled steps whose labels the caller offers, sorted by order, if requested.
+    /// The steps whose labels the caller offers that can be
+    /// [taken over](Step::can_be_taken_over), sorted by order: with stalled ones if requested,
+    /// otherwise only if no pending step is ready.
     pub stalled: Vec<Step>,
     /// The first pending step, by [`claim_order`](Step::claim_order), whose labels the caller offers
     /// and whose dependencies are all terminal, counting the [`exhausted`](Self::exhausted) ones as
@@ -128,7 +130,9 @@ impl NextFacts {
     ) -> Self {
         let can_claim = |step: &&Step| covers(labels, &step.spec.labels);
         let stalled = stalled_at.map(|now| {
-            let stalled = plan.stalled_steps(now, None);
+            let takeable =
+                |step: &&Step| step.can_be_taken_over(true, plan.head().stall_threshold, now);
+            let stalled = plan.in_progress().filter(takeable);
             stalled.filter(can_claim).cloned().collect()
         });
         let mut facts = Self {
@@ -137,10 +141,19 @@ impl NextFacts {
             stalled: stalled.unwrap_or_default(),
             ready: None,
         };
-        let ended = facts.exhausted();
-        let ready = plan.index().first_ready(plan.steps(), &ended, labels);
-        facts.ready = ready.cloned();
+        facts.set_ready(plan, labels);
+        if facts.ready.is_none() && stalled_at.is_none() {
+            let orphaned = plan.in_progress().filter(|step| step.is_orphaned());
+            facts.stalled = orphaned.filter(can_claim).cloned().collect();
+            facts.set_ready(plan, labels);
+        }
         facts
+    }
+
+    fn set_ready(&mut self, plan: &Plan, labels: Option<&[String]>) {
+        let ended = self.exhausted();
+        let ready = plan.index().first_ready(plan.steps(), &ended, labels);
+        self.ready = ready.cloned();
     }
 
     /// Adds the steps that become ready because the [`exhausted`](Self::exhausted) ones fail.

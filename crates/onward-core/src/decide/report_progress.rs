@@ -97,7 +97,8 @@ fn record_implicit(
             now.since(times.reference()) >= written_interval(threshold) || times.is_ahead_of(now)
         }
     };
-    if !is_due {
+    // The holder's session had ended, and is active again.
+    if !is_due && !step.is_orphaned() {
         return Ok(Vec::new());
     }
     let mut draft = Draft::new(plan, now);

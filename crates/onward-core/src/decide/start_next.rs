@@ -2,7 +2,8 @@
 //! the caller offers, the one with the highest priority, and of these the one with the lowest order.
 //!
 //! Two kinds of steps take precedence: a step of the calling session with undelivered feedback from
-//! a reviewer, and, on request, a stalled step, which gets a new attempt. A plan that is terminal or
+//! a reviewer, and, on request, a step that can be taken over, which gets a new attempt. Without that
+//! request, a step whose session has ended is taken over if no pending step is ready. A plan that is terminal or
 //! awaits review assigns no step: the command returns no events. Nor does a plan with an exhausted
 //! budget: the first such request records it. [`no_step_reason`] gives the reason. A stalled plan is
 //! resumed only if a step is assigned: otherwise it would count as executing although no agent works
@@ -32,7 +33,7 @@ pub fn decide(
             return Ok(draft.into_events());
         }
         PlanStatus::Stalled => {
-            if !has_step_to_assign(facts, now) {
+            if !has_step_to_assign(facts, command, now) {
                 return Ok(draft.into_events());
             }
             draft.push(Event::PlanResumed {
@@ -43,10 +44,8 @@ pub fn decide(
     }
     // A takeover includes undelivered feedback and creates a new claim.
     let is_stalled = |step: &Step| {
-        facts
-            .stalled
-            .iter()
-            .any(|stalled| stalled.id() == step.id())
+        let stalled = facts.stalled.iter();
+        command.include_stalled && stalled.map(Step::id).any(|id| id == step.id())
     };
     let undelivered = facts.undelivered.as_ref();
     if let Some(step) = undelivered.filter(|step| !is_stalled(step)) {
@@ -61,7 +60,7 @@ pub fn decide(
         return Ok(draft.into_events());
     }
     for step in &facts.stalled {
-        if !step.is_stalled(facts.head.stall_threshold, now) {
+        if !can_take_over(facts, step, command, now) {
             continue;
         }
         draft.push(requeue_or_fail(step, RequeueReason::TakenOver)?)?;
@@ -77,14 +76,18 @@ pub fn decide(
     draft.finish()
 }
 
-/// Whether the command changes a step: a stalled step without attempts left fails.
-fn has_step_to_assign(facts: &NextFacts, now: Timestamp) -> bool {
+fn can_take_over(facts: &NextFacts, step: &Step, command: &StartNext, now: Timestamp) -> bool {
+    step.can_be_taken_over(command.include_stalled, facts.head.stall_threshold, now)
+}
+
+/// Whether the command changes a step: a step without attempts left that is taken over fails.
+fn has_step_to_assign(facts: &NextFacts, command: &StartNext, now: Timestamp) -> bool {
     if facts.head.exhausted(now).is_some() {
         return facts.undelivered.is_some();
     }
     facts.ready.is_some()
         || facts.undelivered.is_some()
-        || (facts.stalled.iter()).any(|step| step.is_stalled(facts.head.stall_threshold, now))
+        || (facts.stalled.iter()).any(|step| can_take_over(facts, step, command, now))
 }
 
 /// Claims the ready step in the same commit as `events`, the decision of a command on
@@ -143,6 +146,7 @@ pub fn assigned_step(events: &[Event]) -> Option<StepId> {
         | Event::StepSkipped { .. }
         | Event::StepRequeued { .. }
         | Event::StepProgressed { .. }
+        | Event::StepOrphaned { .. }
         | Event::BranchTaken { .. }
         | Event::UserReviewed { .. }
         | Event::SessionResumed { .. }

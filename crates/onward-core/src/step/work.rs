@@ -21,6 +21,9 @@ pub struct Work {
     /// The reference time of the stall that the plan was marked for. The same stall marks the plan
     /// again only if no agent works on it.
     pub stall_marked: Option<Timestamp>,
+    /// When the holder's session ended. Another session can take over the step without waiting for
+    /// its stall threshold. Activity of the holder clears it.
+    pub orphaned_at: Option<Timestamp>,
     /// A change of the instructions that is not yet delivered to the agent.
     pub undelivered: Option<Undelivered>,
     /// The artifact with the holder's last invalid result. An accepted result supersedes it.

@@ -6,7 +6,7 @@
 //! when it claimed the step, or if a hook or the proxy found the claim in the result of a call:
 //! most agents do not know the id that their hooks report.
 
-use onward_core::command::ReportProgress;
+use onward_core::command::{OrphanStep, ReportProgress};
 use onward_core::event::ProgressSource;
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::{Command, StepId};
@@ -60,6 +60,33 @@ pub(super) async fn is_due(
     Ok(!due_steps(tx, session, seen, ctx).await?.is_empty())
 }
 
+/// Records that a session has ended: other sessions can take over its steps at once.
+pub(super) async fn orphan_steps(
+    tx: &mut Tx,
+    session: &str,
+    seen: &[SeenClaim],
+    ctx: &CommandContext,
+) -> Result<(), Error> {
+    let held = Steps(tx).held_by(session, MAX_STEPS).await?;
+    let others = seen.iter().cloned();
+    let others = others.filter(|claim| held.iter().all(|line| line.id != claim.step));
+    let others: Vec<SeenClaim> = others.collect();
+    let held = held.into_iter().map(|line| (line.id, None));
+    let others = others
+        .into_iter()
+        .map(|claim| (claim.step, Some(claim.token)));
+    for (step, token) in held.chain(others) {
+        let session = SessionId::new(session);
+        let command = Command::from(OrphanStep {
+            step,
+            session,
+            token,
+        });
+        run(tx, Target::Step(step), &command, ctx, None).await?;
+    }
+    Ok(())
+}
+
 /// The steps of a session whose last recorded activity is old enough to record the next one. The
 /// core checks this again. A step claimed without the session's id is found by the claim in the
 /// result of a call; its token must match.
@@ -91,6 +118,9 @@ async fn due_steps(
 }
 
 fn is_line_due(line: &StepLine, ctx: &CommandContext) -> bool {
+    if line.orphaned_at.is_some() {
+        return true;
+    }
     let times = line.timestamp();
     // Only a step in progress has a stall time.
     line.stalls_at.is_some_and(|stalls_at| {

@@ -1,5 +1,6 @@
 //! Data that hooks report: the source of an event, and the steps and calls of an agent.
 
+use onward_core::call::Owner;
 use onward_core::turn::{Call, JudgedStep};
 use onward_core::{PlanId, secret};
 use onward_store::SeenClaim;
@@ -34,6 +35,8 @@ pub struct HookSource {
     pub parent: Option<String>,
     /// The user's prompt, if the event is one. Only its beginning is stored, without secrets.
     pub prompt: Option<String>,
+    /// The process of the agent, if it is known.
+    pub process: Option<Owner>,
     /// The answer of a subagent, if the event is its end. Only its beginning is stored, without
     /// secrets.
     pub answer: Option<String>,

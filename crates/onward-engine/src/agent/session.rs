@@ -22,13 +22,15 @@ use onward_core::session::{
 };
 use onward_core::{PlanId, Timestamp};
 use onward_store::{
-    CallRecord, Plans, Session, SessionLine, SessionUsage, Sessions, ToolCalls, Turn, TurnStep,
+    CallRecord, Plans, Session, SessionLine, SessionUsage, Sessions, ToolCalls, Turn, TurnStep, Tx,
     Usages,
 };
 
+use crate::agent::{activity, tool_calls};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::{Error, MATCHES, ObjectKind, match_entry};
+use crate::run::CommandContext;
 
 pub use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport};
 pub use admission::Admission;
@@ -178,6 +180,34 @@ fn facts(session: &Session, turn: Option<&Turn>, calls: &[CallRecord]) -> Sessio
             .any(|record| record.status() == CallStatus::Running),
         closes_tools: !session.switched_off,
     }
+}
+
+/// The status of each subagent of a session that has not been forgotten.
+pub(crate) async fn subagents_of(
+    tx: &mut Tx,
+    session: &str,
+    now: Timestamp,
+) -> Result<Vec<SubagentStatus>, Error> {
+    let turns = Sessions(tx).subagents(session, MAX_SUBAGENTS).await?;
+    if turns.iter().all(|turn| turn.ended.is_some()) {
+        return Ok(Vec::new());
+    }
+    let calls = ToolCalls(tx).open_calls(session).await?;
+    let status = |turn: &Turn| subagent_facts(turn, &calls).status(now).0;
+    Ok(turns.iter().map(status).collect())
+}
+
+/// Ends a locked session with its turns and calls, and leaves its steps to other sessions.
+pub(crate) async fn end_whole_session(
+    tx: &mut Tx,
+    session: &str,
+    ctx: &CommandContext,
+) -> Result<(), Error> {
+    let known = Sessions(tx).session(session).await?;
+    let claims = known.map_or_else(Vec::new, |session| session.claims);
+    Sessions(tx).end_session(session, ctx.now);
+    tool_calls::hooks::end_session(tx, session, ctx.now).await?;
+    activity::orphan_steps(tx, session, &claims, ctx).await
 }
 
 impl Engine {

@@ -211,6 +211,7 @@ impl Engine {
                 agents_decide_reviews: settings.agents_decide_reviews,
             },
             origin: RequestOrigin::default(),
+            connection: None,
         })
     }
 
@@ -323,6 +324,7 @@ impl Engine {
                 agents_decide_reviews: known.agents_decide_reviews,
             },
             origin: RequestOrigin::default(),
+            connection: None,
         })
     }
 
@@ -339,6 +341,7 @@ impl Engine {
             role: Role::Owner,
             policy: TenantPolicy::default(),
             origin: RequestOrigin::default(),
+            connection: None,
         })
     }
 

@@ -5,16 +5,20 @@ use std::time::Duration;
 
 pub use onward_core::apply::{BranchOutline, HeldStep, Surroundings};
 use onward_core::budget::Exhausted;
-use onward_core::command::StartNext;
+use onward_core::command::{ReportProgress, StartNext};
 use onward_core::decide::start_next::{NoStepReason, assigned_step, is_assignable, no_step_reason};
+use onward_core::event::ProgressSource;
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::plan::PlanFailure;
 use onward_core::policy::stall_threshold;
 use onward_core::role::Permission;
 use onward_core::step::{Gates, Review};
-use onward_core::{Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, StepType, Timestamp};
-use onward_store::{Cached, Facts, Outputs, Plans, StepLine, Steps, Tx, Which};
+use onward_core::{
+    Command, Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, StepType, Timestamp,
+};
+use onward_store::{Cached, Facts, Outputs, Plans, SeenClaim, StepLine, Steps, Tx, Which};
 
+use crate::agent::connection::claims_and_subagents;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -93,6 +97,8 @@ pub struct AssignedStep {
     pub attempt: u32,
     /// Token that proves the claim.
     pub token: ClaimToken,
+    /// Whether the session already held the step: no other step is ready.
+    pub resumed: bool,
     /// Time without activity after which the step counts as stalled.
     pub stall_threshold: Duration,
     /// Number of steps in the plan.
@@ -209,6 +215,24 @@ impl Engine {
             include_stalled: worker.include_stalled,
             labels: worker.labels,
         };
+        let mut next = self.assign(caller, plan, &command, &ctx).await?;
+        if matches!(&next, NextStep::NoPendingSteps { in_progress, .. } if *in_progress > 0)
+            && self.recover_host().await?.ended > 0
+        {
+            // A step of a session that has just ended can be taken over.
+            next = self.assign(caller, plan, &command, &ctx).await?;
+        }
+        Ok(next)
+    }
+
+    async fn assign(
+        &self,
+        caller: &Caller,
+        plan: PlanId,
+        command: &StartNext,
+        ctx: &CommandContext,
+    ) -> Result<NextStep, Error> {
+        let (command, ctx) = (command.clone(), ctx.clone());
         let assigned = self.store.transition(&caller.tenant, move |tx| {
             let (command, ctx) = (command.clone(), ctx.clone());
             Box::pin(async move {
@@ -247,6 +271,13 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
+        for plan in self.plans_to_continue(caller, &project, &worker).await? {
+            match self.next_step_for(caller, plan, worker.clone()).await {
+                Ok(NextStep::Started(step)) => return Ok(NextStep::Started(step)),
+                Ok(_) | Err(Error::PlanNotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(NextStep::NoPendingSteps {
             in_progress: 0,
             failed: 0,
@@ -254,6 +285,27 @@ impl Engine {
             working: Vec::new(),
             held: Vec::new(),
         })
+    }
+
+    /// The plans of a project with a step in progress that the worker can continue.
+    async fn plans_to_continue(
+        &self,
+        caller: &Caller,
+        project: &Arc<str>,
+        worker: &Worker,
+    ) -> Result<Vec<PlanId>, Error> {
+        self.recover_host().await?;
+        let (project, session) = (Arc::clone(project), worker.session.clone());
+        let plans = self.store.read(&caller.tenant, move |tx| {
+            let (project, session) = (Arc::clone(&project), session.clone());
+            Box::pin(async move {
+                let mut facts = Facts(tx);
+                facts
+                    .plans_to_continue(&project, session.as_ref(), MAX_CANDIDATES)
+                    .await
+            })
+        });
+        Ok(plans.await?)
     }
 
     /// Removes a plan that assigns no steps from the queue of its project. It holds the lock of the
@@ -324,9 +376,67 @@ pub(crate) async fn assign_next(
                 return Ok(Some((done, started)));
             }
             let next = no_step(tx, view, session.as_ref(), ctx.now).await?;
+            let waits = matches!(
+                next,
+                NextStep::NoPendingSteps { .. } | NextStep::BudgetExhausted { .. }
+            );
+            if let Some(session) = session.filter(|_| waits && done.head.counts.in_progress > 0)
+                && let commit_seq =
+                    commit_seq.or((!done.events.is_empty()).then_some(done.commit_seq))
+                && let Some(resumed) = resume_own(tx, plan, &session, ctx, commit_seq).await?
+            {
+                return Ok(Some(resumed));
+            }
             Ok(Some((done, next)))
         }
     }
+}
+
+/// Returns a step that the session holds to it again, unless one of its subagents may be working on
+/// it. This is activity: it restarts the stall threshold.
+async fn resume_own(
+    tx: &mut Tx,
+    plan: PlanId,
+    session: &SessionId,
+    ctx: &CommandContext,
+    commit_seq: Option<u64>,
+) -> Result<Option<(Applied, NextStep)>, Error> {
+    let (claims, has_subagent) = claims_and_subagents(tx, session, ctx.now).await?;
+    if has_subagent {
+        return Ok(None);
+    }
+    let steps = Steps(tx).in_progress(plan).await?;
+    let own = steps.iter().find_map(|step| {
+        let claim = step.claim()?;
+        let is_seen = |seen: &SeenClaim| seen.step == step.id() && seen.token == claim.token;
+        let is_own = claim.session.as_ref() == Some(session) || claims.iter().any(is_seen);
+        is_own.then(|| (step.id(), claim.token.clone()))
+    });
+    let Some((step, token)) = own else {
+        return Ok(None);
+    };
+    let command = Command::from(ReportProgress {
+        step,
+        source: ProgressSource::Reported,
+        note: None,
+        percent: None,
+        token: Some(token),
+        session: Some(session.clone()),
+    });
+    let outcome = run(tx, Target::Step(step), &command, ctx, commit_seq).await?;
+    let CommandOutcome::Applied(done) = outcome else {
+        return Ok(None);
+    };
+    let Some(held) = done.step(step) else {
+        return Ok(None);
+    };
+    let Some(NextStep::Started(mut assigned)) =
+        started(tx, PlanView::Stored(&done.head), held).await?
+    else {
+        return Ok(None);
+    };
+    assigned.resumed = true;
+    Ok(Some((done, NextStep::Started(assigned))))
 }
 
 /// The response for a step that was assigned. `None` if the step has no claim.
@@ -354,6 +464,7 @@ pub(crate) async fn started(
         instructions: step.spec.instructions.clone(),
         attempt: claim.attempt,
         token: claim.token.clone(),
+        resumed: false,
         stall_threshold: stall_threshold(None, step.spec.stall_threshold, head.stall_threshold),
         total: head.counts.total(),
         supersedes: step.spec.supersedes,

@@ -136,6 +136,10 @@ pub(super) async fn evaluate_step(
         Command::StartStep(command) => {
             decide::start_step::decide(&facts, command, now).map(Outcome::Events)
         }
+        Command::OrphanStep(command) => {
+            let events = decide::orphan_step::decide(&facts, command);
+            Ok(Outcome::Events(events))
+        }
         Command::StartNext(_)
         | Command::ModifyPlan(_)
         | Command::HandleStalls(_)
@@ -192,6 +196,7 @@ fn command_session(command: &Command, step: &Step) -> Option<SessionId> {
         | Command::ResumePlan
         | Command::AbandonPlan(_)
         | Command::ResumeSession(_)
+        | Command::OrphanStep(_)
         | Command::LogSkill(_)
         | Command::KeepLateResult(_) => return None,
     };

@@ -249,6 +249,8 @@ CREATE TABLE steps (
     -- 1 if events of the holder's session are recorded as activity.
     monitored onward_flag NOT NULL DEFAULT 0,
     stall_marked_at bigint,
+    -- When the session that holds the step ended.
+    orphaned_at bigint,
     undelivered bigint NOT NULL,
     -- The artifact with the holder's last invalid result.
     kept_artifact_id uuid,
@@ -314,6 +316,10 @@ CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
 -- Steps that a session holds, for each report of its activity.
 CREATE INDEX steps_held ON steps (tenant_id, claim_session, plan_id, step_id)
     WHERE status = 'in_progress' AND claim_session IS NOT NULL;
+
+-- Steps of ended sessions, which other sessions can take over.
+CREATE INDEX steps_orphaned ON steps (tenant_id, plan_id)
+    WHERE orphaned_at IS NOT NULL;
 
 -- `step_id` depends on `needs`.
 CREATE TABLE dependencies (
@@ -576,12 +582,21 @@ CREATE TABLE sessions (
     -- For subscribers in other processes: when it changed last, and how often.
     changed_at bigint NOT NULL DEFAULT 0,
     changes bigint NOT NULL DEFAULT 0,
+    -- The process whose exit ends the session: the agent, or the server of a stdio connection.
+    owner_host text CHECK (owner_host <> ''),
+    owner_boot text,
+    owner_process bigint CHECK (owner_process >= 0),
+    owner_started bigint CHECK (owner_started >= 0),
     PRIMARY KEY (tenant_id, session_id),
+    CHECK ((owner_host IS NULL) = (owner_process IS NULL)),
+    CHECK (owner_host IS NOT NULL OR (owner_boot IS NULL AND owner_started IS NULL)),
     CHECK (last_seen_at >= started_at),
     CHECK ((primed_for IS NULL) = (primed_at IS NULL))
 );
 CREATE INDEX sessions_by_time ON sessions (tenant_id, last_seen_at, session_id);
 CREATE INDEX sessions_by_change ON sessions (tenant_id, changed_at);
+CREATE INDEX sessions_of_process ON sessions (tenant_id, owner_host, owner_process)
+    WHERE owner_host IS NOT NULL AND ended_at IS NULL;
 
 -- An agent of a session or one of its subagents, with the detector state of its turn. The id of the
 -- agent itself is empty.
@@ -715,8 +730,8 @@ CREATE INDEX session_calls_interrupted ON session_calls (tenant_id, session_id)
     WHERE status = 'interrupted';
 CREATE INDEX session_calls_by_id ON session_calls (tenant_id, session_id, agent_id, call_id);
 
--- Due calls: when the open calls of a session must be checked, and which process runs them, so that
--- another process on the same host can detect that it has exited. Read across tenants, like `due`. An
+-- Due calls: when the open calls of a session must be checked, and which processes run them and the
+-- session, so that another process on the same host can detect that one of them has exited. Read across tenants, like `due`. An
 -- unknown owner has an empty host.
 CREATE TABLE due_calls (
     tenant_id text NOT NULL,

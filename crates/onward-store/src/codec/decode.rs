@@ -92,6 +92,10 @@ pub(super) fn event(
             )?,
         }),
         "step_progressed" => progressed(step()?, details),
+        "step_orphaned" => Ok(Event::StepOrphaned {
+            step: step()?,
+            session: details.session_id.map(SessionId::new),
+        }),
         "branch_taken" => taken(step()?, details),
         "user_reviewed" => reviewed(step()?, details),
         "late_result_kept" => Ok(Event::LateResultKept {

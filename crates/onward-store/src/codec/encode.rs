@@ -74,7 +74,9 @@ impl<'e> Details<'e, &'e str, &'e Json> {
                 self.percent = *percent;
                 self.add_session(session.as_ref());
             }
-            Event::FeedbackDelivered { session, .. } => self.add_session(session.as_ref()),
+            Event::FeedbackDelivered { session, .. } | Event::StepOrphaned { session, .. } => {
+                self.add_session(session.as_ref());
+            }
             Event::BranchTaken { branch, effect, .. } => self.add_effect(*branch, effect),
             Event::UserReviewed { review, action, .. } => self.add_review(*review, action),
             Event::SessionResumed { session } => self.add_session(Some(session)),

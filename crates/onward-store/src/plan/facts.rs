@@ -180,6 +180,14 @@ impl Facts<'_> {
         if facts.ready.as_ref().is_some_and(|step| !can_claim(step)) {
             facts.ready = self.ready_with(id, labels).await?;
         }
+        if facts.ready.is_none() && stalled_at.is_none() && facts.head.counts.in_progress > 0 {
+            let rows = self
+                .0
+                .rows(Query::StepsOrphaned, params![id.as_uuid()])
+                .await?;
+            facts.stalled = step::steps(rows)?;
+            facts.stalled.retain(can_claim);
+        }
         Ok(Some(facts))
     }
 
@@ -225,6 +233,27 @@ impl Facts<'_> {
         }
         let first = first.into_iter().min_by_key(QueuedStep::claim_order);
         Ok(first.map(|step| step.plan))
+    }
+
+    /// The plans of a project in which a session continues work although no pending step is ready: with
+    /// a step of an ended session, then with a step that the session holds.
+    pub async fn plans_to_continue(
+        &mut self,
+        project: &str,
+        session: Option<&SessionId>,
+        limit: u32,
+    ) -> Result<Vec<PlanId>, Error> {
+        let mut questions = vec![Statement::new(
+            Query::PlansOrphaned,
+            params![project, limit],
+        )];
+        if let Some(session) = session {
+            let params = params![project, limit, session.as_str()];
+            questions.push(Statement::new(Query::PlansHeld, params));
+        }
+        let rows = self.0.query(questions).await?.into_iter().flatten();
+        let plans = rows.map(|row| row.cells("plans").id("plan_id").map(PlanId::new));
+        plans.collect()
     }
 
     /// Removes the steps of a plan from the queue of its project, because the plan assigns no steps

@@ -44,6 +44,15 @@ pub struct StepMark {
 pub struct Steps<'t>(pub &'t mut Tx);
 
 impl Steps<'_> {
+    /// The steps in progress, lowest order first.
+    pub async fn in_progress(&mut self, plan: PlanId) -> Result<Vec<Step>, Error> {
+        let rows = self
+            .0
+            .rows(Query::StepsInProgress, params![plan.as_uuid()])
+            .await?;
+        step::steps(rows)
+    }
+
     /// Lines of steps after an order, in order.
     pub async fn step_lines(
         &mut self,

@@ -226,6 +226,7 @@ fn list_change(commit: &Commit<'_>, seq: u64, event: &Event) -> Vec<Statement> {
         | Event::StepRequeued { .. }
         | Event::StepProgressed { .. }
         | Event::FeedbackDelivered { .. }
+        | Event::StepOrphaned { .. }
         | Event::UserReviewed { .. }
         | Event::SkillStarted { .. }
         | Event::SkillCompleted { .. }

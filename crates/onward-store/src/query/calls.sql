@@ -76,14 +76,20 @@ GROUP BY status ORDER BY status;
 DELETE FROM due_calls WHERE tenant_id = $1 AND session_id = $2;
 
 -- name: due_calls_fill
--- One row for each process that runs calls of the session. A call is stale after the instant, not
--- at it.
+-- One row for each process that runs the session or its calls. A call is stale after the instant,
+-- not at it.
 INSERT INTO due_calls (tenant_id, session_id, host, boot, process, started, at)
-SELECT tenant_id, session_id, coalesce(owner_host, ''), coalesce(owner_boot, ''),
-    coalesce(owner_process, -1), coalesce(owner_started, -1), min(stale_at) + 1
-FROM session_calls WHERE tenant_id = $1 AND session_id = $2 AND {open}
-GROUP BY tenant_id, session_id, coalesce(owner_host, ''), coalesce(owner_boot, ''),
-    coalesce(owner_process, -1), coalesce(owner_started, -1);
+SELECT tenant_id, session_id, host, boot, process, started, min(at)
+FROM (SELECT tenant_id, session_id, coalesce(owner_host, '') AS host, coalesce(owner_boot, '') AS boot,
+        coalesce(owner_process, -1) AS process, coalesce(owner_started, -1) AS started,
+        stale_at + 1 AS at
+    FROM session_calls WHERE tenant_id = $1 AND session_id = $2 AND {open}
+    UNION ALL
+    SELECT tenant_id, session_id, owner_host, coalesce(owner_boot, ''), owner_process,
+        coalesce(owner_started, -1), CAST(NULL AS bigint)
+    FROM sessions WHERE tenant_id = $1 AND session_id = $2 AND ended_at IS NULL
+        AND owner_host IS NOT NULL) AS owners
+GROUP BY tenant_id, session_id, host, boot, process, started;
 
 -- name: due_calls_put_off
 UPDATE due_calls SET at = $3 WHERE tenant_id = $1 AND session_id = $2 AND at <= $4;

@@ -23,6 +23,9 @@ SELECT {head}, {sheet} FROM plans WHERE tenant_id = $1
     AND steps.status = 'in_progress' AND steps.stalls_at < $2) AS stuck_since,
 (SELECT min(+steps.updated_at) FROM steps WHERE steps.tenant_id = $1
     AND steps.plan_id = plans.plan_id AND steps.status = 'awaiting_input') AS asked_at,
+(SELECT CASE WHEN count(*) = count(steps.orphaned_at) THEN max(steps.orphaned_at) END FROM steps
+    WHERE steps.tenant_id = $1 AND steps.plan_id = plans.plan_id
+    AND steps.status = 'in_progress') AS orphaned_at,
 CASE WHEN EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = $1
     AND steps.plan_id = plans.plan_id AND steps.status = 'pending' AND steps.stalls_at IS NULL
     AND steps.open_dependencies = 0) THEN CAST(1 AS bigint) ELSE 0 END AS ready

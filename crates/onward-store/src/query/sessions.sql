@@ -2,7 +2,7 @@
 
 -- fragment: session
 session_id, agent, directory, actor, prompt, started_at, last_seen_at, ended_at, switched_off, claims,
-primed_for, primed_at
+primed_for, primed_at, owner_host, owner_boot, owner_process, owner_started
 
 -- fragment: latest_sessions
 session_id IN (SELECT session_id FROM sessions WHERE tenant_id = $1
@@ -17,8 +17,8 @@ verdict, held, nudged, refusals, seen_at, answer
 -- instant is kept. Activity reopens a session that had ended. A call recorded over HTTP without an
 -- agent name has the agent `api`, which does not replace a known name.
 INSERT INTO sessions (tenant_id, session_id, agent, directory, started_at, last_seen_at, ended_at,
-    switched_off, changed_at, changes, actor, prompt)
-VALUES ($1, $2, $3, $4, $5, $5, NULL, 0, $5, 1, $6, $7)
+    switched_off, changed_at, changes, actor, prompt, owner_host, owner_boot, owner_process, owner_started)
+VALUES ($1, $2, $3, $4, $5, $5, NULL, 0, $5, 1, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (tenant_id, session_id) DO UPDATE SET
     agent = CASE WHEN excluded.agent = 'api' THEN sessions.agent ELSE excluded.agent END,
     directory = coalesce(excluded.directory, sessions.directory),
@@ -26,7 +26,32 @@ ON CONFLICT (tenant_id, session_id) DO UPDATE SET
     prompt = coalesce(excluded.prompt, sessions.prompt),
     last_seen_at = CASE WHEN excluded.last_seen_at > sessions.last_seen_at
         THEN excluded.last_seen_at ELSE sessions.last_seen_at END,
-    ended_at = NULL, changed_at = excluded.changed_at, changes = sessions.changes + 1;
+    ended_at = NULL, changed_at = excluded.changed_at, changes = sessions.changes + 1,
+    owner_host = coalesce(excluded.owner_host, sessions.owner_host),
+    owner_boot = CASE WHEN excluded.owner_host IS NULL THEN sessions.owner_boot
+        ELSE excluded.owner_boot END,
+    owner_process = coalesce(excluded.owner_process, sessions.owner_process),
+    owner_started = CASE WHEN excluded.owner_host IS NULL THEN sessions.owner_started
+        ELSE excluded.owner_started END;
+
+-- name: session_connect
+-- The session of a stdio connection. A session that hooks report keeps its agent and its process.
+INSERT INTO sessions (tenant_id, session_id, agent, directory, started_at, last_seen_at, ended_at,
+    switched_off, changed_at, changes, actor, owner_host, owner_boot, owner_process, owner_started)
+VALUES ($1, $2, $3, $4, $5, $5, NULL, 0, $5, 1, $6, $7, $8, $9, $10)
+ON CONFLICT (tenant_id, session_id) DO UPDATE SET
+    directory = excluded.directory, ended_at = NULL, changed_at = excluded.changed_at,
+    changes = sessions.changes + 1, last_seen_at = CASE
+        WHEN excluded.last_seen_at > sessions.last_seen_at THEN excluded.last_seen_at
+        ELSE sessions.last_seen_at END,
+    owner_host = excluded.owner_host, owner_boot = excluded.owner_boot,
+    owner_process = excluded.owner_process, owner_started = excluded.owner_started
+WHERE sessions.agent = excluded.agent;
+
+-- name: sessions_of_process
+SELECT {session} FROM sessions
+WHERE tenant_id = $1 AND owner_host = $2 AND owner_process = $3 AND ended_at IS NULL
+ORDER BY last_seen_at DESC, session_id LIMIT $4;
 
 -- name: session_hold (sqlite)
 -- Differs because a write transaction on SQLite locks the whole file.

@@ -3,13 +3,13 @@
 -- fragment: step
 step_id, plan_id, step_order, step_type, title, instructions, depends_on, stall_threshold_ms,
 max_attempts, gates, status, attempt, claim_token, claim_session, started_at, last_progress_at, monitored,
-stall_marked_at, undelivered, kept_artifact_id, review, ended_at, result_summary, result_confidence, result,
+stall_marked_at, orphaned_at, undelivered, kept_artifact_id, review, ended_at, result_summary, result_confidence, result,
 result_report, result_notes, result_evidence, skipped_by_branch, skipped_by_review, failure_kind, failure_words,
 superseded, updated_at, supersedes, superseded_by, labels, priority
 
 -- fragment: line
 step_id, step_order, step_type, title, status, attempt, claim_session, started_at,
-last_progress_at, monitored, stalls_at, stall_threshold_ms, ended_at,
+last_progress_at, monitored, orphaned_at, stalls_at, stall_threshold_ms, ended_at,
 substr(result_summary, 1, 1000) AS result_summary, failure_kind, failure_words, updated_at,
 last_note, last_percent, noted_at, supersedes, superseded_by
 
@@ -35,10 +35,33 @@ SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND {held_undelivered};
 
 -- name: steps_stalled
--- Found by the index of steps in progress, then sorted by order.
+-- Stalled steps, and those whose session has ended. Found by the index of steps in progress, then
+-- sorted by order.
 SELECT {step} FROM steps
-WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND stalls_at < $3
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress'
+    AND (stalls_at < $3 OR orphaned_at IS NOT NULL)
 ORDER BY step_order;
+
+-- name: plans_orphaned
+-- The plans of a project with a step whose session has ended, the most urgent first.
+SELECT plan_id FROM plans
+WHERE tenant_id = $1 AND project_key = $2 AND (status = 'executing' OR status = 'stalled')
+    AND EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = $1 AND steps.plan_id = plans.plan_id
+        AND steps.orphaned_at IS NOT NULL)
+ORDER BY priority DESC, created_at, plan_id LIMIT $3;
+
+-- name: plans_held
+-- The plans of a project with a step in progress that a session holds, the most urgent first.
+SELECT plan_id FROM plans
+WHERE tenant_id = $1 AND project_key = $2 AND (status = 'executing' OR status = 'stalled')
+    AND EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = $1 AND steps.plan_id = plans.plan_id
+        AND steps.status = 'in_progress' AND steps.claim_session = $4)
+ORDER BY priority DESC, created_at, plan_id LIMIT $3;
+
+-- name: steps_orphaned
+SELECT {step} FROM steps
+WHERE tenant_id = $1 AND plan_id = $2 AND orphaned_at IS NOT NULL
+ORDER BY +step_order;
 
 -- name: steps_to_check
 -- For the sweep: stalled steps, and those whose times are after `$4`, written by a wrong clock. A plan

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use onward_core::call::Owner;
 use onward_core::{PlanId, Timestamp};
 
 use crate::change::Subject;
@@ -14,7 +15,7 @@ use crate::row::session::{
 };
 use crate::statement::Statement;
 use crate::tx::Tx;
-use crate::value::{Row, first, params};
+use crate::value::{Row, Value, first, params};
 
 /// Activity of a session, as it was reported.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,6 +32,21 @@ pub struct SessionActivity<'a> {
     pub actor: Option<&'a str>,
     /// The beginning of a prompt, without secrets.
     pub prompt: Option<&'a str>,
+    /// The agent's process, if it is known.
+    pub owner: Option<&'a Owner>,
+}
+
+/// The agent of a session that only a stdio connection has reported.
+pub const CONNECTION: &str = "mcp";
+
+/// Parameters of the columns of an owner.
+fn of_owner(owner: Option<&Owner>) -> Vec<Value> {
+    params![
+        owner.map(|owner| owner.host.as_str()),
+        owner.and_then(|owner| owner.boot.as_deref()),
+        owner.map(|owner| owner.process),
+        owner.and_then(|owner| owner.process_started),
+    ]
 }
 
 /// Agent sessions, with their turns.
@@ -52,8 +68,10 @@ impl Sessions<'_> {
             subagent,
             actor,
             prompt,
+            owner,
         } = *touched;
-        let row = params![id, agent, directory, now, actor, prompt];
+        let mut row = params![id, agent, directory, now, actor, prompt];
+        row.extend(of_owner(owner));
         let touch = Statement::new(Query::SessionTouch, row);
         self.0.queue(touch.expecting(1));
         self.0.record_change(Subject::Session(id.into()));
@@ -75,6 +93,42 @@ impl Sessions<'_> {
             first(answers.next(), session::watched)?,
             first(answers.next(), session::turn)?,
         ))
+    }
+
+    /// Records that a stdio connection uses a session, which ends with the server's process.
+    pub fn connect_session(
+        &mut self,
+        id: &str,
+        directory: Option<&str>,
+        actor: &str,
+        server: Option<&Owner>,
+        now: Timestamp,
+    ) {
+        let mut row = params![id, CONNECTION, directory, now, actor];
+        row.extend(of_owner(server));
+        self.0.queue(Statement::new(Query::SessionConnect, row));
+        self.0.record_change(Subject::Session(id.into()));
+    }
+
+    /// The open sessions that end with this process, most recent activity first.
+    pub async fn sessions_of_process(
+        &mut self,
+        owner: &Owner,
+        limit: u32,
+    ) -> Result<Vec<Session>, Error> {
+        let params = params![owner.host.as_str(), owner.process, limit];
+        let rows = self.0.rows(Query::SessionsOfProcess, params).await?;
+        let sessions: Result<Vec<Session>, Error> =
+            rows.into_iter().map(session::session).collect();
+        let mut sessions = sessions?;
+        sessions.retain(|session| session.owner.as_ref() == Some(owner));
+        Ok(sessions)
+    }
+
+    /// A session, without recording activity or locking.
+    pub async fn session(&mut self, id: &str) -> Result<Option<Session>, Error> {
+        let rows = self.0.rows(Query::Session, params![id]).await?;
+        first(Some(rows), session::session)
     }
 
     /// A session and the last turn of one of its agents, without recording activity or locking.

@@ -182,7 +182,7 @@ fn limit(cells: &mut Cells) -> Result<Limit, Error> {
     }
 }
 
-fn owner(cells: &mut Cells) -> Result<Option<Owner>, Error> {
+pub(crate) fn owner(cells: &mut Cells) -> Result<Option<Owner>, Error> {
     let host = cells.maybe_string("owner_host")?;
     let boot = cells.maybe_string("owner_boot")?;
     let process = cells.maybe_u32("owner_process")?;

@@ -216,6 +216,7 @@ fn read_facts(
     Ok(Facts {
         stuck_since: cells.maybe_at("stuck_since")?,
         asked_at: cells.maybe_at("asked_at")?,
+        orphaned_at: cells.maybe_at("orphaned_at")?,
         has_ready_step: cells.int("ready")? > 0,
         created_at,
         worked_at,

@@ -1,5 +1,6 @@
 //! Rows of agent sessions, their turns and steps, and the state of the turn detector.
 
+use onward_core::call::Owner;
 use onward_core::capture::{Task, TaskStatus};
 use onward_core::id::ClaimToken;
 use onward_core::turn::escalation::{EscalationState, TextOnlyReason};
@@ -7,7 +8,7 @@ use onward_core::turn::{IdleReason, Judgement, State, TurnEnd};
 use onward_core::{PlanId, StepId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::call::CallRecord;
+use super::call::{CallRecord, owner};
 use super::mirror;
 use crate::codec::{decode_turn, encode_turn, json};
 use crate::error::Error;
@@ -38,6 +39,8 @@ pub struct Session {
     pub claims: Vec<SeenClaim>,
     /// The last summary of the project that its agent received.
     pub primed: Option<Primed>,
+    /// The process whose exit ends it: the agent, or the server of a stdio connection.
+    pub owner: Option<Owner>,
 }
 
 /// A summary of the project for an agent.
@@ -271,6 +274,7 @@ fn read(cells: &mut Cells) -> Result<Session, Error> {
         switched_off: cells.flag("switched_off")?,
         claims: claims(cells)?,
         primed: primed(cells)?,
+        owner: owner(cells)?,
     })
 }
 

@@ -152,6 +152,7 @@ fn state(cells: &mut Cells) -> Result<StepState, Error> {
     let last_progress_at = cells.maybe_at("last_progress_at")?;
     let monitored = cells.flag("monitored")?;
     let stall_marked = cells.maybe_at("stall_marked_at")?;
+    let orphaned_at = cells.maybe_at("orphaned_at")?;
     let undelivered = undelivered(cells)?;
     let kept = cells.maybe_id("kept_artifact_id")?.map(ArtifactId::new);
     let review = review(cells)?;
@@ -168,6 +169,7 @@ fn state(cells: &mut Cells) -> Result<StepState, Error> {
             last_progress_at,
             monitored,
             stall_marked,
+            orphaned_at,
             undelivered,
             kept,
         })
@@ -417,6 +419,7 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
         work.and_then(|work| work.last_progress_at),
         work.is_some_and(|work| work.monitored),
         work.and_then(|work| work.stall_marked),
+        work.and_then(|work| work.orphaned_at),
         undelivered_code(work.and_then(|work| work.undelivered)),
         work.and_then(|work| work.kept.map(|id| *id.as_uuid())),
         review.as_ref(),
@@ -507,6 +510,8 @@ pub struct StepLine {
     pub last_progress_at: Option<Timestamp>,
     /// Whether events of the holder's session are recorded as activity.
     pub monitored: bool,
+    /// When the session that holds it ended.
+    pub orphaned_at: Option<Timestamp>,
     /// When it exceeds its stall threshold, if it is in progress.
     pub stalls_at: Option<Timestamp>,
     /// Its own stall threshold.
@@ -579,6 +584,7 @@ pub(crate) fn line(row: Row) -> Result<StepLine, Error> {
         started_at: cells.maybe_at("started_at")?,
         last_progress_at: cells.maybe_at("last_progress_at")?,
         monitored: cells.flag("monitored")?,
+        orphaned_at: cells.maybe_at("orphaned_at")?,
         stalls_at: cells.maybe_at("stalls_at")?,
         stall_threshold: cells.maybe_span("stall_threshold_ms")?,
         ended_at: cells.maybe_at("ended_at")?,

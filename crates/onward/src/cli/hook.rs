@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
-use onward_engine::Address;
+use onward_engine::{Address, machine};
 use serde_json::Value;
 
 use super::Context;
@@ -147,6 +147,8 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
     let with_advice = !install::has_skill(agent, directory);
     let config = Config::read_in(flags, directory).map_err(|failure| failure.message)?;
     event.source.project = project;
+    // The agent runs this hook.
+    event.source.process = machine::launcher();
     // One line at most: a message about the event takes precedence.
     let warnings = &config.settings.warnings;
     let warnings = (!warnings.is_empty()).then(|| format!("warning: {}", warnings.join("; ")));

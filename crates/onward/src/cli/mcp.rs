@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use onward_engine::RequestOrigin;
 use onward_engine::machine::host_name;
+use onward_engine::{Connection, RequestOrigin};
 use tokio::sync::watch;
 
 use super::database::Database;
@@ -61,13 +61,18 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
         host: host_name(),
         directory: directory.as_deref().map(location::display),
     };
+    let mut connection = [0; 8];
+    let random = getrandom::fill(&mut connection);
+    caller.connection = Some(Connection::of_this_process(connection));
     let (close, closing) = watch::channel(false);
+    let (caller_at_end, engine_at_end) = (caller.clone(), engine.clone());
     let start_failure = |error: &dyn std::fmt::Display| {
         Failure::failed(
             format!("cannot start the MCP server: {error}"),
             CHECK_LIMITS,
         )
     };
+    random.map_err(|error| start_failure(&error))?;
     let transport = Stdio::open(close.clone()).map_err(|error| start_failure(&error))?;
     stop_on_signal(close)?;
     let mut key = [0; 32];
@@ -131,6 +136,8 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
     // clients get a response to early requests, too.
     let server = rmcp::service::serve_directly(Server::new(setup), transport, None);
     let ended = server.waiting().await;
+    // If it fails, another process finds out that this one has exited.
+    drop(engine_at_end.close_connection(&caller_at_end).await);
     drop(tokio::time::timeout(SWEEP_TIMEOUT, sweep).await);
     match ended {
         Ok(_) => Ok(Exit::Done),

@@ -103,7 +103,7 @@ impl Trail {
                     // The change of the plan is a sentence already.
                     RequeueReason::Manual => return None,
                     RequeueReason::Stalled => "stuck",
-                    RequeueReason::TakenOver => "stuck, taken over by another agent",
+                    RequeueReason::TakenOver => "taken over by another agent",
                     RequeueReason::Approved => {
                         return Some(format!(
                             "the start of the plan is approved: {} can be assigned",
@@ -126,6 +126,9 @@ impl Trail {
             }
             Event::FeedbackDelivered { step, .. } => {
                 format!("received new instructions for {}", self.order(*step))
+            }
+            Event::StepOrphaned { step, .. } => {
+                format!("{}: its session ended", self.order(*step))
             }
             Event::BranchTaken { step, effect, .. } => {
                 format!(

@@ -35,6 +35,9 @@ pub(crate) enum NextStep {
         instructions: String,
         attempt: u32,
         claim_token: String,
+        /// This session already held the step; no other step is ready.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resumed: Option<bool>,
         stall_threshold_ms: u64,
         total_steps: u32,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -236,7 +239,7 @@ impl NextStep {
                 in_progress: steps.iter().map(InProgress::new).collect(),
                 held: Held::list(held),
                 hint: Some(match plan {
-                    Some(_) => no_pending_steps_hint(steps),
+                    Some(_) => no_pending_steps_hint(steps, held),
                     None => NO_STEP_IN_PROJECT.to_owned(),
                 }),
             },
@@ -293,6 +296,7 @@ impl NextStep {
             instructions: assigned.instructions.clone(),
             attempt: assigned.attempt,
             claim_token: assigned.token.as_str().to_owned(),
+            resumed: assigned.resumed.then_some(true),
             stall_threshold_ms: super::ms(assigned.stall_threshold),
             total_steps: assigned.total,
             progress: Some(assigned.progress),
@@ -320,11 +324,18 @@ impl NextStep {
     }
 }
 
-/// The next action when no step is ready: take over a stalled step, or wait for its agent.
-fn no_pending_steps_hint(steps: &[StepInProgress]) -> String {
+/// The next action when no step is ready: take over a stalled step, submit the result of the caller's
+/// own step, or wait for the agent of another one.
+fn no_pending_steps_hint(steps: &[StepInProgress], held: &[HeldStep]) -> String {
     let stalled = steps.iter().find(|step| step.stalled);
     if let Some(StepInProgress { order, .. }) = stalled {
         return format!("take over step {order}: {{get_next_step}} with `includeStalled: true`");
+    }
+    if let Some(HeldStep { order, .. }) = held.first() {
+        return format!(
+            "a subagent of this session may be working on step {order}: submit its result with \
+             {{submit_step_result}} when it is done"
+        );
     }
     let first = steps
         .iter()

@@ -19,6 +19,7 @@ use onward_store::{
     CallLine, CallRecord, SeenClaim, Session, SessionActivity, Sessions, TurnStep, Tx,
 };
 
+use super::end_whole_session;
 use super::primer::{self, ProjectState};
 use super::recorder::{SessionState, TurnRecorder, is_current};
 use crate::agent::activity;
@@ -250,18 +251,16 @@ impl Engine {
         recorded.await
     }
 
-    /// Ends a session and its turns.
+    /// Ends a session with its turns. Other sessions can take over its steps at once.
     pub async fn end_session(&self, caller: &Caller, source: HookSource) -> Result<(), Error> {
         caller.allow(Permission::Record)?;
-        let (source, now) = (source.sanitized()?, self.now());
-        let actor = caller.name.clone();
+        let source = source.sanitized()?;
+        let ctx = self.session_context(caller, &source.session);
         let ended = self.store.write(&caller.tenant, move |tx| {
-            let (source, actor) = (source.clone(), actor.clone());
+            let (source, ctx) = (source.clone(), ctx.clone());
             Box::pin(async move {
-                record_session_activity(tx, &source, &actor, now).await?;
-                hooks::end_session(tx, &source.session, now).await?;
-                Sessions(tx).end_session(&source.session, now);
-                Ok::<(), Error>(())
+                record_session_activity(tx, &source, &ctx.author.name, ctx.now).await?;
+                end_whole_session(tx, &source.session, &ctx).await
             })
         });
         ended.await
@@ -304,6 +303,7 @@ async fn record_session_activity(
         subagent: &source.subagent,
         actor: Some(actor),
         prompt: prompt.filter(|_| !source.is_subagent()),
+        owner: source.process.as_ref().filter(|_| !source.is_subagent()),
     };
     let (session, watched, turn) = Sessions(tx).record_session_activity(&activity, now).await?;
     let primed = session.primed.as_ref();

@@ -22,6 +22,7 @@ use onward_store::{CallKey, CallRecord, DueSession, Sessions, Synthetic, ToolCal
 use tokio::sync::watch;
 
 use super::record::{POLICY, complete_in_background, load_call, sanitized_key, session_not_found};
+use crate::agent::session::end_whole_session;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::environment::Environment;
@@ -39,6 +40,14 @@ pub struct RecoveryReport {
     pub sessions: Vec<(DueSession, usize)>,
     /// Sessions that could not be checked, with the error.
     pub failed: Vec<(DueSession, String)>,
+    /// Number of sessions that have ended, because their process has exited.
+    pub ended: usize,
+}
+
+/// Result of the recovery of one session.
+struct Recovered {
+    calls: usize,
+    has_ended: bool,
 }
 
 impl Engine {
@@ -89,7 +98,8 @@ impl Engine {
         closed.await
     }
 
-    /// Interrupts the calls of all tenants whose owner process ran on this host and has exited.
+    /// Interrupts the calls, and ends the sessions, of all tenants whose process ran on this host and
+    /// has exited.
     pub async fn recover_host(&self) -> Result<RecoveryReport, Error> {
         let environment = self.environment();
         let host = environment.process_state(std::process::id()).host;
@@ -144,6 +154,7 @@ impl Engine {
             let round = self.recover_all(due, Some(watcher)).await?;
             all.sessions.extend(round.sessions);
             all.failed.extend(round.failed);
+            all.ended += round.ended;
             if !full {
                 return Ok(all);
             }
@@ -158,8 +169,12 @@ impl Engine {
         let mut all = RecoveryReport::default();
         for due in sessions {
             match self.recover_due_session(&due, watcher).await {
-                Ok(0) => {}
-                Ok(calls) => all.sessions.push((due, calls)),
+                Ok(Recovered { calls, has_ended }) => {
+                    all.ended += usize::from(has_ended);
+                    if calls > 0 {
+                        all.sessions.push((due, calls));
+                    }
+                }
                 Err(error @ Error::Store(onward_store::Error::Unavailable { .. })) => {
                     return Err(error);
                 }
@@ -173,21 +188,27 @@ impl Engine {
         Ok(all)
     }
 
-    /// Recovers one session and returns the number of interrupted calls. Timeouts apply only with a
+    /// Recovers one session. Timeouts apply only with a
     /// watcher.
     async fn recover_due_session(
         &self,
         due: &DueSession,
         watcher: Option<Watcher>,
-    ) -> Result<usize, Error> {
+    ) -> Result<Recovered, Error> {
         let (id, now, environment) = (due.session.clone(), self.now(), self.environment());
+        let caller = Caller::internal(Arc::clone(&due.tenant), "recovery");
+        let ctx = self.session_context(&caller, &due.session);
         let recovered = self.store.write(&due.tenant, move |tx| {
             let (id, environment) = (id.clone(), Arc::clone(&environment));
+            let ctx = ctx.clone();
             Box::pin(async move {
-                if Sessions(tx).hold_session(&id).await?.is_none() {
+                let Some(session) = Sessions(tx).hold_session(&id).await? else {
                     ToolCalls(tx).keep_calls_due(&id);
-                    return Ok(0);
-                }
+                    return Ok(Recovered {
+                        calls: 0,
+                        has_ended: false,
+                    });
+                };
                 let timeouts = watcher
                     .as_ref()
                     .map_or(Timeouts::Ignored, Timeouts::Watched);
@@ -195,7 +216,21 @@ impl Engine {
                 if !interrupted.is_empty() {
                     Sessions(tx).bump_session(&id, now);
                 }
-                Ok::<_, Error>(interrupted.len())
+                let owner = session
+                    .owner
+                    .as_ref()
+                    .filter(|_| session.ended_at.is_none());
+                let process = owner.map(|owner| environment.process_state(owner.process));
+                let has_ended =
+                    process.is_some_and(|process| owner_exit(owner, &process).is_some());
+                if has_ended {
+                    end_whole_session(tx, &id, &ctx).await?;
+                    Sessions(tx).bump_session(&id, now);
+                }
+                Ok::<_, Error>(Recovered {
+                    calls: interrupted.len(),
+                    has_ended,
+                })
             })
         });
         recovered.await

@@ -394,16 +394,24 @@ fn next_call(
         let order = own.order;
         return format!(
             "this session holds step {order}: submit its result with `submit_step_result`, or \
-             report progress with `report_step_progress`"
+             report progress with `report_step_progress`; `get_next_step` returns it again if no \
+             other step is ready"
         );
     }
-    let is_stalled = |line: &&StepLine| line.is_stalled(now);
+    let is_orphaned = |line: &&StepLine| line.orphaned_at.is_some();
+    if position.ready.is_none()
+        && let Some(orphaned) = position.in_progress.iter().find(is_orphaned)
+    {
+        let order = orphaned.order;
+        return format!("call `get_next_step` to take over step {order}: its session has ended");
+    }
+    let is_stalled = |line: &&StepLine| line.is_stalled(now) || is_orphaned(line);
     let stalled = position.in_progress.iter().find(is_stalled);
     match (position.ready, stalled.map(|line| line.order)) {
         (Some(ready), None) => format!("call `get_next_step` to claim step {ready}"),
         (Some(ready), Some(stalled)) => format!(
-            "call `get_next_step` to claim step {ready}, or with `includeStalled` to take over the \
-             stalled step {stalled} first"
+            "call `get_next_step` to claim step {ready}, or with `includeStalled` to take over step \
+             {stalled} first"
         ),
         (None, Some(stalled)) => format!(
             "call `get_next_step` with `includeStalled` to take over the stalled step {stalled}"
@@ -415,7 +423,8 @@ fn next_call(
             )
         }
         (None, None) => {
-            "other sessions hold the remaining steps: check them with `get_plan_status`".to_owned()
+            "other sessions work on the remaining steps: call `get_next_step` with `waitMs: 60000`"
+                .to_owned()
         }
     }
 }

@@ -1,0 +1,22 @@
+//! Records that the session that holds a step has ended. The step stays in progress: a result of its
+//! agent is still accepted, and another session can take over the step without waiting for its stall
+//! threshold. Ignored if the session does not hold the step.
+
+use super::claim::is_holder;
+use super::facts::StepFacts;
+use crate::command::OrphanStep;
+use crate::event::Event;
+
+/// Decides the command.
+pub fn decide(facts: &StepFacts, command: &OrphanStep) -> Vec<Event> {
+    let StepFacts { head, step, .. } = facts;
+    let is_working = step.work().is_some_and(|work| work.orphaned_at.is_none());
+    let is_held = is_holder(step, command.token.as_ref(), Some(&command.session));
+    if head.status().is_terminal() || !is_working || !is_held {
+        return Vec::new();
+    }
+    vec![Event::StepOrphaned {
+        step: command.step,
+        session: Some(command.session.clone()),
+    }]
+}
