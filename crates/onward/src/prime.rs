@@ -2,10 +2,11 @@
 //! interrupted work, and when to use Onward.
 //!
 //! It is part of the context of every session, so it has at most [`MAX_WORDS`] words, and nothing
-//! is printed if there is nothing to report and the skill with the same advice is installed. Names
+//! is printed if there is nothing to report and the skill with the same advice is installed. A
+//! session that holds steps receives them with their instructions instead of the open plan. Names
 //! come from other agents: they are quoted and marked as data.
 
-use onward_engine::session::{OpenPlan, ProjectState};
+use onward_engine::session::{OpenPlan, OwnStep, ProjectState};
 use onward_engine::{CallRecord, StepLine};
 
 use crate::output::format;
@@ -17,6 +18,8 @@ const MAX_NAME: usize = 80;
 const MAX_NAME_WORDS: usize = 8;
 /// Maximum number of characters of the advice for an interrupted call.
 const MAX_ADVICE: usize = 200;
+/// Maximum number of characters of the instructions of a step that the session holds.
+const MAX_INSTRUCTIONS: usize = 4_000;
 /// When to use Onward. The skill contains the same advice.
 pub(crate) const WHEN_TO_USE: &str = "Use the Onward tools for work of more than about ten steps, \
      for work that spans sessions or agents, or if a person must decide; otherwise use your own \
@@ -29,9 +32,12 @@ pub(crate) fn text(
     with_advice: bool,
 ) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
-    parts.extend(project.plan.as_ref().map(plan_offer));
-    parts.extend(others(project));
+    if project.own.is_empty() {
+        parts.extend(project.plan.as_ref().map(plan_offer));
+        parts.extend(others(project));
+    }
     let used: usize = parts.iter().map(|part| words(part)).sum();
+    parts.extend(project.own.iter().map(own_step));
     let left = MAX_WORDS.saturating_sub(used);
     match interrupted_calls(interrupted, left) {
         Some(calls) => parts.push(calls),
@@ -43,6 +49,27 @@ pub(crate) fn text(
 /// The number of words of a text.
 pub(crate) fn words(text: &str) -> usize {
     text.split_whitespace().count()
+}
+
+/// A step that the session holds, complete: its context may have been compacted.
+fn own_step(own: &OwnStep) -> String {
+    let (plan, id) = (own.plan, own.step.id());
+    let order = own.step.order;
+    let title = own.step.spec.title.as_deref().map(name);
+    let title = title.map_or_else(String::new, |title| format!(" {title}"));
+    let token = own.step.claim().map_or("", |claim| claim.token.as_str());
+    let instructions = &own.step.spec.instructions;
+    let shown = format::truncate(instructions, MAX_INSTRUCTIONS);
+    let rest = if shown.len() < instructions.len() {
+        " `get_step_context` returns the complete instructions."
+    } else {
+        ""
+    };
+    format!(
+        "This session holds step {order}{title} of the Onward plan {plan} (stepId {id}, claimToken \
+         {token}).{rest} When the step is done, call `submit_step_result` with this `stepId` and \
+         `claimToken`. Its instructions:\n{shown}"
+    )
 }
 
 /// Offers the open plan.

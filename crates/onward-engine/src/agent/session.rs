@@ -34,7 +34,7 @@ use crate::run::CommandContext;
 
 pub use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport};
 pub use admission::Admission;
-pub use primer::{OpenPlan, ProjectState};
+pub use primer::{OpenPlan, OwnStep, ProjectState};
 pub use snapshot::SessionSnapshot;
 pub use stop::HeldClaim;
 pub use turns::{BegunTurn, SessionStart, StepMessages};

@@ -1,12 +1,13 @@
-//! The state of a project for an agent that starts, resumes or has compacted its context: the open
-//! plan, its current and its last completed step, and pending reviews. The interface writes the
+//! The state of a project for an agent that starts, resumes or has compacted its context: the steps that
+//! its session holds, the open plan, its current and its last completed step, and pending reviews. The interface writes the
 //! text.
 
 use std::time::Duration;
 
+use onward_core::plan::Origin;
 use onward_core::role::Permission;
-use onward_core::{StepStatus, Timestamp};
-use onward_store::{Plans, Primed, Sessions, Sheet, StepLine, Steps, Tx, Which};
+use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
+use onward_store::{Plans, Primed, SeenClaim, Sessions, Sheet, StepLine, Steps, Tx, Which};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -15,6 +16,8 @@ use crate::sanitize;
 
 /// Maximum number of a project's open plans that are counted.
 const MAX_PLANS: u32 = 20;
+/// Maximum number of steps of a session in the summary.
+const MAX_OWN: u32 = 3;
 /// Two reports of one event within this time are the same event: the hooks of the user and of the
 /// project, or of a plugin, are run for it.
 const REPEAT_WINDOW: Duration = Duration::from_secs(10);
@@ -30,6 +33,17 @@ pub struct ProjectState {
     pub more_plans: u32,
     /// Number of open plans that await a review, including `plan`.
     pub reviews: u32,
+    /// The steps that the session itself holds. Its context may have been compacted.
+    pub own: Vec<OwnStep>,
+}
+
+/// A step that a session holds, with its texts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnStep {
+    /// The plan.
+    pub plan: PlanId,
+    /// The step.
+    pub step: Step,
 }
 
 /// An open plan, with its current and its last completed step.
@@ -76,6 +90,7 @@ pub(super) async fn load(
         plan: None,
         more_plans: count(plans.len().saturating_sub(1)),
         reviews: count(plans.iter().filter(is_in_review).count()),
+        own: Vec::new(),
     };
     let Some((plan, _)) = plans.first().copied() else {
         return Ok(state);
@@ -95,6 +110,38 @@ pub(super) async fn load(
         last_completed: Steps(tx).last_completed(plan).await?,
     });
     Ok(state)
+}
+
+/// The steps of plans that a session holds. Steps of captured plans are not included: the agent did
+/// not claim them.
+pub(super) async fn own_steps(
+    tx: &mut Tx,
+    session: &str,
+    claims: &[SeenClaim],
+) -> Result<Vec<OwnStep>, Error> {
+    let held = Steps(tx).held_by(session, MAX_OWN).await?;
+    let mut ids: Vec<StepId> = held.iter().map(|line| line.id).collect();
+    ids.extend(claims.iter().map(|claim| claim.step).filter(|step| {
+        let is_held = held.iter().any(|line| line.id == *step);
+        !is_held
+    }));
+    let mut own = Vec::new();
+    for id in ids {
+        let Some((sheet, step)) = Plans(tx).sheet_of_step(id).await? else {
+            continue;
+        };
+        let is_own = step.work().is_some_and(|work| {
+            let claim = &work.claim;
+            let is_seen = |seen: &SeenClaim| seen.step == id && seen.token == claim.token;
+            let is_holder = claim.session.as_ref().is_some_and(|holder| holder.as_str() == session);
+            is_holder || claims.iter().any(is_seen)
+        });
+        if is_own && sheet.brief.origin != Origin::Agent {
+            let plan = sheet.head.id;
+            own.push(OwnStep { plan, step });
+        }
+    }
+    Ok(own)
 }
 
 /// Whether this event was already reported.

@@ -222,6 +222,10 @@ impl Engine {
                 if let Some(project) = source.project() {
                     started.project = primer::load(tx, project, now).await?;
                 }
+                if !source.is_subagent() {
+                    let own = primer::own_steps(tx, &source.session, &session.claims).await?;
+                    started.project.own = own;
+                }
                 Ok::<_, Error>(started)
             })
         });
