@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use onward_core::command::{
     AbandonPlan, CountTokens, DecideReview, HandleStalls, KeepLateResult, LogSkill, Modification,
-    ModifyPlan, PlanUpdate, ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase,
-    StartNext, StepRef, StepUpdate, SubmitResult,
+    ModifyPlan, OrphanStep, PlanUpdate, ReportProgress, RequestReview, ResumeSession, Reviewer,
+    SkillPhase, StartNext, StepRef, StepUpdate, SubmitResult,
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ClaimToken, SessionId, StepId};
@@ -465,7 +465,17 @@ fn sweep(rng: &mut Rng<'_>) -> HandleStalls {
 
 /// A command that only records something.
 fn record(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
-    match rng.below(3) {
+    match rng.below(4) {
+        3 => {
+            let step = step_with(state, rng, &[StepStatus::InProgress]);
+            let claim = state.plan.step(step).and_then(Step::claim);
+            let holder = claim.and_then(|claim| claim.session.clone());
+            Command::OrphanStep(OrphanStep {
+                step,
+                session: holder.unwrap_or_else(|| SessionId::new("four")),
+                token: claim.map(|claim| claim.token.clone()),
+            })
+        }
         0 => Command::ResumeSession(ResumeSession {
             session: plans::session(rng).unwrap_or_else(|| SessionId::new("four")),
         }),

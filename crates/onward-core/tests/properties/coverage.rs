@@ -19,7 +19,7 @@ use crate::walk::{Walk, walks};
 const WALKS: usize = 400;
 
 /// Every event that a decision can emit, with its minimum count.
-const EVENTS: [(&str, usize); 67] = [
+const EVENTS: [(&str, usize); 68] = [
     ("plan_modified add_steps", 40),
     ("plan_modified remove_step", 15),
     ("plan_modified reorder_steps", 40),
@@ -64,6 +64,7 @@ const EVENTS: [(&str, usize); 67] = [
     ("user_reviewed reject", 8),
     ("user_reviewed by link", 8),
     ("user_reviewed by policy", 8),
+    ("step_orphaned", 30),
     ("session_resumed", 30),
     ("skill_started", 30),
     ("skill_completed without error", 30),
@@ -153,6 +154,7 @@ fn label(event: &Event) -> String {
         Event::PlanModified { .. }
         | Event::StepProgressed { .. }
         | Event::FeedbackDelivered { .. }
+        | Event::StepOrphaned { .. }
         | Event::UserReviewed { .. }
         | Event::BranchTaken { .. }
         | Event::SessionResumed { .. }

@@ -18,6 +18,7 @@ mod creation;
 mod deadlines;
 mod decision_links;
 mod dependencies;
+mod ended_sessions;
 mod gates;
 mod harness;
 mod limits;

@@ -308,6 +308,13 @@ fn every_event_has_a_stable_name_and_action() {
         (decided(Decision::Modify), "user_reviewed modify"),
         (decided(Decision::Skip), "user_reviewed skip"),
         (
+            Event::StepOrphaned {
+                step,
+                session: None,
+            },
+            "step_orphaned",
+        ),
+        (
             Event::SessionResumed {
                 session: SessionId::new("s"),
             },

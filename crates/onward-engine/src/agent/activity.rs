@@ -9,7 +9,7 @@
 use onward_core::command::{OrphanStep, ReportProgress};
 use onward_core::event::ProgressSource;
 use onward_core::id::{ClaimToken, SessionId};
-use onward_core::{Command, StepId};
+use onward_core::{Command, StepId, StepStatus};
 use onward_store::{SeenClaim, StepLine, Steps, Tx};
 
 use crate::caller::Caller;
@@ -118,7 +118,11 @@ async fn due_steps(
 }
 
 fn is_line_due(line: &StepLine, ctx: &CommandContext) -> bool {
-    if line.orphaned_at.is_some() {
+    if line.status != StepStatus::InProgress {
+        return false;
+    }
+    // The session had ended, or it has claimed the step without its id.
+    if line.orphaned_at.is_some() || (line.session.is_none() && !line.monitored) {
         return true;
     }
     let times = line.timestamp();

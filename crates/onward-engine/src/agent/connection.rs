@@ -16,6 +16,7 @@ use onward_core::id::SessionId;
 use onward_core::session::SubagentStatus;
 use onward_store::{CONNECTION, SeenClaim, Session, Sessions, ToolCalls, Tx};
 
+use super::activity;
 use super::session::{end_whole_session, subagents_of};
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -107,16 +108,18 @@ impl Engine {
         if connection.recorded().contains(session) {
             return Ok(());
         }
-        let (id, server, now) = (session.clone(), connection.0.server.clone(), self.now());
+        let (id, server) = (session.clone(), connection.0.server.clone());
+        let ctx = self.command_context(caller, Some(session));
         let (directory, actor) = (caller.origin().directory, caller.actor());
         let recorded = self.store.write(&caller.tenant, move |tx| {
-            let (id, server) = (id.clone(), server.clone());
+            let (id, server, ctx) = (id.clone(), server.clone(), ctx.clone());
             let (directory, actor) = (directory.clone(), actor.clone());
             Box::pin(async move {
-                let directory = directory.as_deref();
-                Sessions(tx).connect_session(id.as_str(), directory, &actor, server.as_ref(), now);
-                ToolCalls(tx).keep_calls_due(id.as_str());
-                Ok::<(), Error>(())
+                let (id, directory) = (id.as_str(), directory.as_deref());
+                Sessions(tx).connect_session(id, directory, &actor, server.as_ref(), ctx.now);
+                ToolCalls(tx).keep_calls_due(id);
+                // A session that had ended is active again, and keeps its steps.
+                activity::record(tx, id, &[], &ctx).await
             })
         });
         recorded.await?;

@@ -33,6 +33,7 @@ mod change_feed;
 mod claims;
 mod clock_jumps;
 mod clock_skew;
+mod connections;
 mod constraints;
 mod corrupt;
 mod creation;

@@ -99,9 +99,7 @@ impl Spec for GetResearchContext {
                 .step_text(caller, plan, step, part, offset, input.max_chars);
             return Ok(Context::Text(TextPage::new(page.await?)));
         }
-        let session = context
-            .session(caller, input.session_id, Self::NAME)
-            .await?;
+        let session = params::session_id(input.session_id);
         let loaded = context
             .engine
             .plan_context(caller, plan, session, input.max_chars);

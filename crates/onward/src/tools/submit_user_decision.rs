@@ -172,9 +172,7 @@ impl Spec for SubmitUserDecision {
             feedback: input.feedback,
             answers: input.answers.unwrap_or_default(),
             token: params::claim_token(input.claim_token),
-            session: context
-                .session(caller, input.session_id, Self::NAME)
-                .await?,
+            session: params::session_id(input.session_id),
             edits: Edit::modifications(input.edits.unwrap_or_default(), &context.engine)?,
             link_recipient: None,
         };
