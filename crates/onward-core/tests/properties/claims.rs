@@ -137,17 +137,19 @@ proptest! {
                 prop_assert!(is_ready(before, step), "{:?}", step);
                 prop_assert_eq!(&claim.token, &command.token);
                 if taken_over {
-                    prop_assert!(command.include_stalled);
-                    // The stalled step with the lowest order that has attempts left.
-                    let stalls = round.before.stalls(round.now, None);
-                    let next = stalls.iter().find(|stall| {
-                        let step = round.before.step(stall.step);
-                        let offered = command.labels.as_ref();
-                        step.is_some_and(|step| {
-                            stall.attempt < step.spec.max_attempts && can_claim(offered, step)
-                        })
+                    let offered = command.labels.as_ref();
+                    // Without the request, a step of an ended session is the last choice.
+                    if !command.include_stalled {
+                        prop_assert_eq!(next_assignable(round.before, offered), None);
+                    }
+                    // The step with the lowest order that has attempts left.
+                    let limit = round.before.head().stall_threshold;
+                    let next = round.before.in_progress().find(|step| {
+                        step.can_be_taken_over(command.include_stalled, limit, round.now)
+                            && step.attempt() < step.spec.max_attempts
+                            && can_claim(offered, step)
                     });
-                    prop_assert_eq!(next.map(|stall| stall.step), Some(step.id()));
+                    prop_assert_eq!(next.map(Step::id), Some(step.id()));
                 } else {
                     prop_assert_eq!(next_assignable(before, command.labels.as_ref()), Some(step.id()));
                 }

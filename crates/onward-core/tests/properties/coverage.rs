@@ -64,7 +64,7 @@ const EVENTS: [(&str, usize); 68] = [
     ("user_reviewed reject", 8),
     ("user_reviewed by link", 8),
     ("user_reviewed by policy", 8),
-    ("step_orphaned", 30),
+    ("step_orphaned", 15),
     ("session_resumed", 30),
     ("skill_started", 30),
     ("skill_completed without error", 30),

@@ -216,7 +216,8 @@ impl Engine {
             labels: worker.labels,
         };
         let mut next = self.assign(caller, plan, &command, &ctx).await?;
-        if matches!(&next, NextStep::NoPendingSteps { in_progress, .. } if *in_progress > 0)
+        if caller.connection.is_some()
+            && matches!(&next, NextStep::NoPendingSteps { in_progress, .. } if *in_progress > 0)
             && self.recover_host().await?.ended > 0
         {
             // A step of a session that has just ended can be taken over.
@@ -294,7 +295,9 @@ impl Engine {
         project: &Arc<str>,
         worker: &Worker,
     ) -> Result<Vec<PlanId>, Error> {
-        self.recover_host().await?;
+        if caller.connection.is_some() {
+            self.recover_host().await?;
+        }
         let (project, session) = (Arc::clone(project), worker.session.clone());
         let plans = self.store.read(&caller.tenant, move |tx| {
             let (project, session) = (Arc::clone(&project), session.clone());

@@ -400,6 +400,7 @@ fn step_events() -> BoxedStrategy<Event> {
         ),
         (step_ids(), statuses(), fail_reasons())
             .prop_map(|(step, from, reason)| Event::StepFailed { step, from, reason }),
+        (step_ids(), sessions()).prop_map(|(step, session)| Event::StepOrphaned { step, session }),
         (step_ids(), statuses(), skip_causes()).prop_map(|(step, from, by)| Event::StepSkipped {
             step,
             from,

@@ -80,6 +80,7 @@ kinds! {
     "rejected": Event::UserReviewed { action: ReviewAction::Decided { decision: Decision::Reject, .. }, .. },
     "modified": Event::UserReviewed { action: ReviewAction::Decided { decision: Decision::Modify, .. }, .. },
     "skipped": Event::UserReviewed { action: ReviewAction::Decided { decision: Decision::Skip, .. }, .. },
+    "step orphaned": Event::StepOrphaned { .. },
     "session resumed": Event::SessionResumed { .. },
     "skill started": Event::SkillStarted { .. },
     "skill completed": Event::SkillCompleted { error: None, .. },

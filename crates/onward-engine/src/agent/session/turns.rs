@@ -16,7 +16,7 @@ use onward_core::turn::{
 };
 use onward_core::{PlanId, Timestamp};
 use onward_store::{
-    CallLine, CallRecord, SeenClaim, Session, SessionActivity, Sessions, TurnStep, Tx,
+    CallLine, CallRecord, SeenClaim, Session, SessionActivity, Sessions, ToolCalls, TurnStep, Tx,
 };
 
 use super::end_whole_session;
@@ -85,6 +85,10 @@ impl Engine {
             Box::pin(async move {
                 let known = load_session(tx, &source, &ctx).await?;
                 let is_primer_due = known.is_primer_due;
+                if source.process.is_some() && !source.is_subagent() {
+                    // The exit of the process ends the session.
+                    ToolCalls(tx).keep_calls_due(&source.session);
+                }
                 let number = begin(tx, &source, known, &fingerprint, control, ctx.now).await?;
                 Ok::<_, Error>(BegunTurn {
                     number,

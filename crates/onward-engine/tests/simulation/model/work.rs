@@ -108,7 +108,10 @@ impl Plan {
             ProgressSource::Seen => quarter,
             _ => quarter.min(Duration::from_secs(10)),
         };
-        let links = source == ProgressSource::Seen && claim.session.is_none() && !claim.monitored;
+        let links = source == ProgressSource::Seen
+            && ctx.session.is_some()
+            && claim.session.is_none()
+            && !claim.monitored;
         if !links && ctx.now.since(claim.inactive_since()) < interval.max(Duration::from_millis(1))
         {
             return;
