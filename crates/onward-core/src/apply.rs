@@ -258,7 +258,9 @@ impl Plan {
             }
             Change::PlanUpdated { .. } | Change::BudgetSet { .. } => Ok(()),
             Change::StepUpdated { step } => self.update_step(step, event, at),
-            Change::StepFailed { step } | Change::StepRequeued { step } => self
+            Change::StepFailed { step }
+            | Change::StepSkipped { step }
+            | Change::StepRequeued { step } => self
                 .step(*step)
                 .map(|_| ())
                 .ok_or(ApplyErrorKind::UnknownStep(*step)),
@@ -431,15 +433,15 @@ impl Plan {
         self.decided.get(&step)
     }
 
-    /// The non-terminal dependencies of a step.
+    /// The unmet dependencies of a step.
     pub(crate) fn open_dependencies(&self, step: &Step) -> impl Iterator<Item = &Step> {
         let needed = step.spec.depends_on.iter();
         needed
             .filter_map(|id| self.step(*id))
-            .filter(|needed| !needed.status().is_terminal())
+            .filter(|needed| !step.spec.is_met_by(needed.status()))
     }
 
-    /// The number of pending steps with non-terminal dependencies.
+    /// The number of pending steps with unmet dependencies.
     pub fn count_blocked(&self) -> u32 {
         let is_blocked = |step: &&Step| {
             step.status() == StepStatus::Pending && self.open_dependencies(step).next().is_some()

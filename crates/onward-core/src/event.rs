@@ -14,7 +14,7 @@ use crate::branch::{Branch, BranchVerdict, Effect};
 use crate::budget::{Budget, Exhausted, Used};
 use crate::id::{ArtifactId, BranchId, PlanId, ReviewId, SessionId, SkillExecutionId, StepId};
 use crate::plan::{Brief, PlanFailure, PlanStatus};
-use crate::policy::OnStall;
+use crate::policy::{OnDependencyFailure, OnStall};
 use crate::refusal::Code;
 use crate::routing::Routing;
 use crate::stall::Stall;
@@ -253,6 +253,11 @@ pub enum Change {
         /// The step.
         step: StepId,
     },
+    /// A person skipped a step. A separate event changes the step.
+    StepSkipped {
+        /// The step.
+        step: StepId,
+    },
     /// A caller requeued a step. A separate event changes the step.
     StepRequeued {
         /// The step.
@@ -290,6 +295,7 @@ impl Change {
             Change::PlanUpdated { .. } => "update_plan",
             Change::BudgetSet { .. } => "set_budget",
             Change::StepFailed { .. } => "fail_step",
+            Change::StepSkipped { .. } => "skip_step",
             Change::StepRequeued { .. } => "requeue_step",
             Change::BranchAdded { .. } => "add_branch",
             Change::StepRedone { .. } => "redo_step",
@@ -312,6 +318,8 @@ pub struct Created {
     pub stall_threshold: Option<Duration>,
     /// The sweep's action on a stall.
     pub on_stall: OnStall,
+    /// Whether steps wait for dependencies that have failed.
+    pub on_dependency_failure: OnDependencyFailure,
     /// The session that created the plan, if reported.
     pub session: Option<SessionId>,
     /// The project, the labels and the priority.
@@ -569,6 +577,7 @@ impl Event {
                 | Change::InstructionsUpdated { step, .. }
                 | Change::StepRenamed { step, .. }
                 | Change::StepFailed { step }
+                | Change::StepSkipped { step }
                 | Change::StepRequeued { step }
                 | Change::StepRedone { step, .. } => Some(*step),
                 Change::StepUpdated { step } => Some(step.id),

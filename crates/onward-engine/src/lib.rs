@@ -34,8 +34,8 @@ pub use operate::{
     verify,
 };
 pub use plan::{
-    audit, context, create, feedback, history, list, modify, next_step, skill, status, step,
-    submit, task,
+    audit, context, create, dependency, feedback, history, list, modify, next_step, skill, status,
+    step, submit, task,
 };
 pub use research::{embed, extract, indexing, search};
 

@@ -28,6 +28,7 @@ impl PlanHead {
             seq: 1,
             stall_threshold: created.stall_threshold,
             on_stall: created.on_stall,
+            on_dependency_failure: created.on_dependency_failure,
             last_session: created.session.clone(),
             routing: created.routing.clone(),
             budget: created.budget.map(BudgetState::new),
@@ -160,6 +161,7 @@ impl PlanHead {
             | Change::StepRenamed { .. }
             | Change::StepUpdated { .. }
             | Change::StepFailed { .. }
+            | Change::StepSkipped { .. }
             | Change::StepRequeued { .. }
             | Change::BranchAdded { .. } => {}
         }

@@ -323,6 +323,7 @@ fn digest(command: &CreatePlan) -> String {
     hasher.optional_text(command.output_formatting_notes.as_deref());
     hasher.optional_duration(command.stall_threshold);
     hasher.text(command.on_stall.as_str());
+    hasher.text(command.on_dependency_failure.as_str());
     hasher.optional_text(command.routing.project_key.as_deref());
     hasher.labels(&command.routing.labels);
     hasher.number(command.routing.priority.into());

@@ -22,6 +22,7 @@ use crate::agent::connection::claims_and_subagents;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::plan::dependency::{Dependency, dependencies};
 use crate::plan::skill;
 use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
@@ -111,6 +112,8 @@ pub struct AssignedStep {
     pub gates: Option<Arc<Gates>>,
     /// Its branches, and the feedback that reviewers left before it.
     pub surroundings: Surroundings,
+    /// The outcomes of the steps that it depends on.
+    pub dependencies: Vec<Dependency>,
     /// Other steps that the session holds.
     pub held: Vec<HeldStep>,
 }
@@ -453,6 +456,7 @@ pub(crate) async fn started(
     };
     let head = view.head();
     let surroundings = view.surroundings(tx, step).await?;
+    let dependencies = dependencies(tx, &step.spec.depends_on).await?;
     // Another step that the session holds is in progress, too.
     let session = claim.session.as_ref();
     let session = session.filter(|_| head.counts.in_progress > 1);
@@ -474,6 +478,7 @@ pub(crate) async fn started(
         progress: head.counts.progress(),
         gates: step.spec.gates.clone(),
         surroundings,
+        dependencies,
         held,
     }))))
 }

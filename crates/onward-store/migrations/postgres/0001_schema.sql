@@ -84,6 +84,7 @@ CREATE DOMAIN onward_order AS bigint CHECK (VALUE <> 0);
 CREATE DOMAIN onward_priority AS bigint CHECK (VALUE BETWEEN 0 AND 9);
 CREATE DOMAIN onward_origin AS text CHECK (VALUE IN ('caller', 'agent'));
 CREATE DOMAIN onward_on_stall AS text CHECK (VALUE IN ('mark', 'requeue', 'fail', 'ignore'));
+CREATE DOMAIN onward_on_dependency_failure AS text CHECK (VALUE IN ('block', 'continue'));
 CREATE DOMAIN onward_step_type AS text CHECK (VALUE IN ('search', 'extract', 'analyze', 'critique',
     'synthesize', 'checkpoint', 'custom'));
 
@@ -127,6 +128,8 @@ CREATE TABLE plans (
     origin onward_origin NOT NULL DEFAULT 'caller',
     stall_threshold_ms onward_positive,
     on_stall onward_on_stall NOT NULL,
+    -- Whether later steps wait for dependencies that have failed.
+    on_dependency_failure onward_on_dependency_failure NOT NULL,
     status text NOT NULL,
     -- Pending reviews that stop the plan, as JSON.
     open_reviews text,
@@ -215,7 +218,7 @@ BEGIN
                 skipped_by_review, failure_kind) = 0;
     ELSIF status = 'skipped' THEN
         RETURN num_nonnulls(ended_at, ended_commit) = 2
-            AND num_nonnulls(skipped_by_branch, skipped_by_review) = 1
+            AND num_nonnulls(skipped_by_branch, skipped_by_review) <= 1
             AND num_nonnulls(started_at, review, result_summary, failure_kind) = 0;
     ELSIF status = 'failed' THEN
         RETURN num_nonnulls(ended_at, ended_commit, failure_kind) = 3
@@ -236,6 +239,7 @@ CREATE TABLE steps (
     title text,
     instructions text NOT NULL,
     depends_on text NOT NULL,
+    on_dependency_failure onward_on_dependency_failure NOT NULL,
     stall_threshold_ms onward_positive,
     max_attempts onward_positive NOT NULL,
     -- What a result must contain, and who reviews it, as JSON.
@@ -834,7 +838,7 @@ CREATE TABLE notices (
     -- Identifies the finding within the plan, so that it is reported once, whichever process found
     -- it.
     finding text NOT NULL CHECK (finding <> ''),
-    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure', 'no_agent', 'budget')),
+    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure', 'no_agent', 'budget', 'blocked')),
     step_id uuid,
     attempt bigint CHECK (attempt >= 1),
     since_at bigint NOT NULL,

@@ -28,6 +28,9 @@ CREATE TABLE plans (
     stall_threshold_ms integer CHECK (stall_threshold_ms > 0),
     on_stall text NOT NULL CHECK (on_stall = 'mark' OR on_stall = 'requeue' OR on_stall = 'fail'
         OR on_stall = 'ignore'),
+    -- Whether later steps wait for dependencies that have failed.
+    on_dependency_failure text NOT NULL
+        CHECK (on_dependency_failure = 'block' OR on_dependency_failure = 'continue'),
     status text NOT NULL,
     -- Pending reviews that stop the plan, as JSON.
     open_reviews text,
@@ -105,6 +108,8 @@ CREATE TABLE steps (
     title text,
     instructions text NOT NULL,
     depends_on text NOT NULL,
+    on_dependency_failure text NOT NULL
+        CHECK (on_dependency_failure = 'block' OR on_dependency_failure = 'continue'),
     stall_threshold_ms integer CHECK (stall_threshold_ms > 0),
     max_attempts integer NOT NULL CHECK (max_attempts > 0),
     -- What a result must contain, and who reviews it, as JSON.
@@ -173,7 +178,8 @@ CREATE TABLE steps (
     CHECK ((status = 'awaiting_input') = (review IS NOT NULL)),
     CHECK ((status = 'completed') = (result_summary IS NOT NULL)),
     CHECK (result_evidence IS NULL OR status = 'completed'),
-    CHECK ((status = 'skipped') = (skipped_by_branch IS NOT NULL OR skipped_by_review IS NOT NULL)),
+    -- Neither if a person skipped it.
+    CHECK (status = 'skipped' OR (skipped_by_branch IS NULL AND skipped_by_review IS NULL)),
     CHECK ((status = 'failed') = (failure_kind IS NOT NULL)),
     CHECK (undelivered = 0 OR status IN ('in_progress', 'awaiting_input')),
     CHECK (kept_artifact_id IS NULL OR status IN ('in_progress', 'awaiting_input')),
@@ -793,7 +799,7 @@ CREATE TABLE notices (
     -- it.
     finding text NOT NULL CHECK (finding <> ''),
     kind text NOT NULL CHECK (kind = 'stall' OR kind = 'review' OR kind = 'failure'
-        OR kind = 'no_agent' OR kind = 'budget'),
+        OR kind = 'no_agent' OR kind = 'budget' OR kind = 'blocked'),
     step_id blob,
     attempt integer CHECK (attempt >= 1),
     since_at integer NOT NULL,

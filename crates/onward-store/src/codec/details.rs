@@ -76,6 +76,7 @@ optional_fields! {
         no_effect: NoEffectJson,
         note: T,
         on_deadline: Text<OnDeadline>,
+        on_dependency_failure: Text<OnDependencyFailure>,
         on_stall: T,
         origin: T,
         output_formatting_notes: T,

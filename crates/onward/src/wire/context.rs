@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::dependency::Dependency;
 use super::excerpt::is_first;
 use super::gates::Evidence;
 use super::next::branch_line;
@@ -28,6 +29,8 @@ pub(crate) struct StepContext {
     plan: PlanHeading,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prior_results: Vec<PriorResult>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dependencies: Vec<Dependency>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     artifacts: Vec<Artifact>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -130,6 +133,7 @@ impl StepContext {
                 name: super::line(context.name),
                 research_question: context.research_question,
             },
+            dependencies: Dependency::list(&context.dependencies),
             prior_results: context.results.into_iter().map(PriorResult::new).collect(),
             artifacts: context.artifacts.into_iter().map(Artifact::new).collect(),
             outputs: context.outputs.into_iter().map(Output::new).collect(),

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::budget::ExhaustedView;
+use super::dependency::Dependency;
 use super::review::Review;
 use super::step::InProgress;
 use crate::hint::{self, Interface};
@@ -58,6 +59,9 @@ pub(crate) enum NextStep {
         /// A user's feedback on the previous step.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         feedback: Vec<String>,
+        /// The steps that it depends on.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        dependencies: Vec<Dependency>,
         /// The step that it redoes.
         #[serde(skip_serializing_if = "Option::is_none")]
         supersedes: Option<String>,
@@ -131,6 +135,10 @@ pub(crate) enum NextStep {
 
 const NO_STEP_IN_PROJECT: &str = "no step of the project is ready for these labels; retry later, or list its plans with \
      {list_active_plans} and `projectKey`";
+
+/// The next action if all remaining steps wait for failed ones.
+const BLOCKED: &str = "the remaining steps wait for a step that failed: redo it with {modify_plan} and `redo_step`, \
+     or ask the user to skip it";
 
 /// The next action after a completed plan.
 const STORE_OUTPUT: &str = "store the output with `store_research_output`";
@@ -239,6 +247,7 @@ impl NextStep {
                 in_progress: steps.iter().map(InProgress::new).collect(),
                 held: Held::list(held),
                 hint: Some(match plan {
+                    Some(_) if steps.is_empty() && *blocked > 0 => BLOCKED.to_owned(),
                     Some(_) => no_pending_steps_hint(steps, held),
                     None => NO_STEP_IN_PROJECT.to_owned(),
                 }),
@@ -306,6 +315,7 @@ impl NextStep {
             review_by: gates.and_then(|gates| gates.review_by.map(ReviewBy::as_str)),
             branches: branches.iter().map(branch_line).collect(),
             feedback: feedback.clone(),
+            dependencies: Dependency::list(&assigned.dependencies),
             supersedes: assigned.supersedes.map(|step| step.to_string()),
             held: Held::list(&assigned.held),
         }

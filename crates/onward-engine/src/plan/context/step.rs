@@ -14,6 +14,7 @@ use super::excerpts::{
     ENTRY_COST, PAGE_SIZE, StepWithResult, add_data, add_evidence, artifacts, may_fit, outputs,
 };
 use crate::error::Error;
+use crate::plan::dependency::{Dependency, dependencies};
 
 /// Cost of the response apart from its texts and lists.
 const BASE_COST: usize = 650;
@@ -36,6 +37,8 @@ pub struct StepContext {
     /// Results of earlier steps: first of its dependencies, then of the other steps before it, each
     /// nearest first.
     pub results: Vec<StepWithResult>,
+    /// The outcomes of its dependencies.
+    pub dependencies: Vec<Dependency>,
     /// Artifacts: first of this step, then of the plan, each newest first.
     pub artifacts: Vec<Excerpt>,
     /// Outputs of the plan so far, newest first.
@@ -78,10 +81,22 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<St
     };
     let plan = sheet.head.id;
     let mut budget = Budget::new(max_chars.saturating_sub(BASE_COST));
-    let needed: BTreeSet<StepId> = step.spec.depends_on.iter().copied().collect();
+    let spec_needs = step.spec.depends_on.clone();
+    let needed: BTreeSet<StepId> = spec_needs.iter().copied().collect();
     let has_feedback = may_have_feedback(&step);
     let order = step.order;
     let (step, name, research_question) = step_details(sheet, step, &mut budget);
+
+    let mut dependencies = dependencies(tx, &spec_needs).await?;
+    for dependency in &mut dependencies {
+        budget.spend(ENTRY_COST);
+        for text in [&mut dependency.result_summary, &mut dependency.reason] {
+            if let Some(text) = text {
+                let limit = budget.left() / 8;
+                budget.text(text, limit);
+            }
+        }
+    }
 
     let needs = |below| Briefs::CompletedNeeded(id, below);
     let mut results = results(tx, needs, u32::MAX, &BTreeSet::new(), &mut budget).await?;
@@ -109,6 +124,7 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<St
         name,
         research_question,
         results,
+        dependencies,
         artifacts,
         outputs,
         feedback,

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use onward_core::Code;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
-use onward_core::policy::OnStall;
+use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::routing::DEFAULT_PRIORITY;
 use onward_engine::RequestOrigin;
 use onward_engine::machine::host_name;
@@ -210,6 +210,9 @@ fn describe(plan: &CreatePlan, cx: &Context) -> String {
     }
     if plan.on_stall != OnStall::default() {
         facts.push(format!("then {}", plan.on_stall.as_str()));
+    }
+    if plan.on_dependency_failure != OnDependencyFailure::default() {
+        facts.push("continues after failed dependencies".to_owned());
     }
     if plan.approval.is_some() {
         facts.push("requires approval".to_owned());

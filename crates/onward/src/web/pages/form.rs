@@ -43,6 +43,8 @@ static FORMS: [Form; 24] = [
     form("/plans/{plan}/steps", Work, INSTRUCTIONS),
     form("/plans/{plan}/abandon", AbandonPlan, REMARK),
     form("/plans/{plan}/steps/{step}/requeue", Work, SMALL),
+    form("/plans/{plan}/steps/{step}/skip", Intervene, SMALL),
+    form("/plans/{plan}/steps/{step}/continue", Intervene, SMALL),
     form("/plans/{plan}/steps/{step}/fail", Work, REMARK),
     form("/plans/{plan}/steps/{step}/redo", Work, REMARK),
     form("/plans/{plan}/steps/{step}/fork", CreatePlan, SMALL),
