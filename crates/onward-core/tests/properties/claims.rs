@@ -9,6 +9,7 @@ use onward_core::decide::start_next::{assigned_step, claim_ready};
 use onward_core::decide::{StepFacts, With};
 use onward_core::event::{ProgressSource, RequeueReason};
 use onward_core::id::{ClaimToken, SessionId, StepId};
+use onward_core::policy::OnDependencyFailure;
 use onward_core::step::{Claim, ReviewScope, StepState, Undelivered};
 use onward_core::{Command, Event, PlanStatus, Step, StepStatus, Timestamp, decide};
 use proptest::prelude::*;
@@ -34,8 +35,14 @@ fn can_claim(offered: Option<&Vec<String>>, step: &Step) -> bool {
 
 fn is_ready(plan: &Plan, step: &Step) -> bool {
     step.spec.depends_on.iter().all(|needed| {
-        plan.step(*needed)
-            .is_some_and(|needed| needed.status().is_terminal())
+        let status = plan.step(*needed).map(Step::status);
+        let continues = step.spec.on_dependency_failure == OnDependencyFailure::Continue;
+        match status {
+            Some(StepStatus::Completed | StepStatus::Skipped) => true,
+            Some(StepStatus::Failed) => continues,
+            Some(StepStatus::Pending | StepStatus::InProgress | StepStatus::AwaitingInput)
+            | None => false,
+        }
     })
 }
 

@@ -404,6 +404,7 @@ pub(crate) fn reuses_step_ids(plan: &Plan, command: &Command) -> bool {
         } => steps,
         Modification::AddBranch { .. }
         | Modification::RemoveStep { .. }
+        | Modification::SkipStep { .. }
         | Modification::ReorderSteps { .. }
         | Modification::UpdateInstructions { .. }
         | Modification::RenameStep { .. }

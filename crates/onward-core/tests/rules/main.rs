@@ -19,6 +19,7 @@ mod deadlines;
 mod decision_links;
 mod dependencies;
 mod ended_sessions;
+mod failed_dependencies;
 mod gates;
 mod harness;
 mod limits;

@@ -213,6 +213,10 @@ fn every_event_has_a_stable_name_and_action() {
             "plan_modified fail_step",
         ),
         (
+            modified(Change::StepSkipped { step }),
+            "plan_modified skip_step",
+        ),
+        (
             modified(Change::StepRequeued { step }),
             "plan_modified requeue_step",
         ),

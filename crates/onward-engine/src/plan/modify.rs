@@ -63,19 +63,19 @@ impl Engine {
             let mut affected = affected.clone();
             Box::pin(async move {
                 let mut commit = None;
-                if let Modification::SkipStep { step } = &mut command.modification
-                    && has_failed(tx, *step).await?
+                if let Modification::SkipStep { step } = command.modification
+                    && has_failed(tx, step).await?
                 {
                     let redo = ModifyPlan {
                         modification: Modification::RedoStep {
-                            step: *step,
+                            step,
                             reason: SKIPPED.to_owned(),
                             cascade: false,
                             ids: vec![successor],
                         },
                         ..command.clone()
                     };
-                    *step = successor;
+                    command.modification = Modification::SkipStep { step: successor };
                     affected = vec![successor];
                     let redone = apply(tx, plan, redo, &ctx, None).await?;
                     commit = Some(redone.commit_seq);
@@ -87,7 +87,7 @@ impl Engine {
                 // Read before the commit: an error after it would suggest that nothing was changed.
                 let lines = Steps(tx).lines_of(&affected).await?;
                 let depends_on = Steps(tx).dependency_orders(plan, &lines).await?;
-                Ok((done, lines, depends_on, omitted))
+                Ok::<_, Error>((done, lines, depends_on, omitted))
             })
         });
         let (done, steps, depends_on, omitted) = modified.await?;

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use onward_core::id::{ArtifactId, BranchId, ReviewId, SkillExecutionId};
+use onward_core::policy::OnDependencyFailure;
 use onward_core::step::{OnDeadline, ReviewBy, ReviewScope};
 use onward_core::{PlanId, StepId, Timestamp};
 use serde::{Deserialize, Serialize};

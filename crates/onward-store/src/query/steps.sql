@@ -127,7 +127,7 @@ SELECT step_id FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_or
 -- name: step_outlines
 -- The definition and the status of every step, without its work and its result.
 SELECT step_id, step_order, step_type, title, instructions, depends_on, stall_threshold_ms,
-    max_attempts, gates, status, supersedes, superseded_by, labels, priority
+    max_attempts, gates, status, supersedes, superseded_by, labels, priority, on_dependency_failure
 FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
 
 -- name: step_line

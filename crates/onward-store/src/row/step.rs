@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use onward_core::decide::modify::StepOutline;
 use onward_core::id::{ArtifactId, BranchId, ClaimToken, ReviewId, SessionId};
+use onward_core::policy::OnDependencyFailure;
 use onward_core::routing::DEFAULT_PRIORITY;
 use onward_core::stall::is_past;
 use onward_core::step::{

@@ -191,6 +191,17 @@ const EXAMPLES: [(&str, [&str; 2]); 59] = [
         ],
     ),
     (
+        "step skip",
+        ["onward step skip 5fa2/6", "onward step skip 5fa2/6 5fa2/7"],
+    ),
+    (
+        "step continue",
+        [
+            "onward step continue 5fa2/7",
+            "onward step continue 5fa2/7 5fa2/8",
+        ],
+    ),
+    (
         "review list",
         ["onward review list", "onward review list --json"],
     ),

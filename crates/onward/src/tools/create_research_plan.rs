@@ -150,6 +150,7 @@ impl Spec for CreateResearchPlan {
     ];
     const REQUIRED_IN_CORE: &'static [&'static str] = &["name", "researchQuestion", "steps"];
     const UNLISTED: &'static [&'static str] = &[
+        "/properties/onDependencyFailure",
         TARGET_ID,
         "/properties/branchingConditions/items/properties/actionParams/properties/steps",
         "/properties/budget/properties",

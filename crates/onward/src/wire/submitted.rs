@@ -60,7 +60,11 @@ impl SubmittedResult {
         interface: Interface,
         base_url: Option<&str>,
     ) -> Self {
+        let claims_next = matches!(submitted.next_step, Some(EngineNextStep::Started(_)));
         let next = match submitted.plan_status {
+            PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled if claims_next => {
+                "submit_step_result"
+            }
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => "get_next_step",
             PlanStatus::AwaitingReview => "await_review",
             PlanStatus::Completed => "plan_complete",
@@ -70,9 +74,8 @@ impl SubmittedResult {
         let next_step = submitted.next_step.as_ref();
         let changed = submitted.changed_instructions.as_ref();
         // Repeated values cost the agent in every step of the loop.
-        let is_alone = !matches!(next_step, Some(EngineNextStep::Started(_)));
         Self {
-            step_id: is_alone.then(|| submitted.step.to_string()),
+            step_id: (!claims_next).then(|| submitted.step.to_string()),
             step_status: submitted.step_status.as_str(),
             url: review_id
                 .as_ref()

@@ -26,6 +26,7 @@ mod hostile_names;
 mod inputs;
 mod loop_cost;
 mod model_tools;
+mod next_actions;
 mod redo;
 mod release_build;
 mod resources;

@@ -238,6 +238,7 @@ impl Plan {
             gates: step.spec.gates.clone(),
             // Not predicted.
             surroundings: Surroundings::default(),
+            dependencies: Vec::new(),
             held: Vec::new(),
         }
     }

@@ -187,9 +187,7 @@ fn verdict(status: &Status, cx: &Context, now: Timestamp) -> String {
         },
         Word::NeedsYou => format!("a review has been pending since {since} ({age})"),
         Word::NoAgent => format!("no agent since {since} ({age})"),
-        Word::Blocked => {
-            "blocked: every pending step depends on a step that failed".to_owned()
-        }
+        Word::Blocked => "blocked: every pending step depends on a step that failed".to_owned(),
         Word::Working => match status.next_stall_at {
             Some(at) => {
                 let left = format::age(at.since(now));
@@ -322,7 +320,10 @@ fn commands(status: &Status, id: &str) -> Vec<(&'static str, String)> {
             let step = failed.map(|line| format!("{id}/{}", line.order)).next();
             let actions = step.map(|step| {
                 let retry = format!("onward step retry {step} --reason \"…\"");
-                [("retry", retry), ("skip", format!("onward step skip {step}"))]
+                [
+                    ("retry", retry),
+                    ("skip", format!("onward step skip {step}")),
+                ]
             });
             actions.into_iter().flatten().collect()
         }

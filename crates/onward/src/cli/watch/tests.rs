@@ -37,6 +37,7 @@ fn listed(number: u128, name: &str, state: PlanState, stalled: bool) -> Listed {
                 seq: 1,
                 stall_threshold: None,
                 on_stall: OnStall::Mark,
+                on_dependency_failure: Default::default(),
                 last_session: None,
                 routing: onward_core::routing::Routing::default(),
                 budget: None,

@@ -29,7 +29,7 @@ const fn form(path: &'static str, permission: Permission, body: usize) -> Form {
 }
 
 /// All forms except the sign-in form, by the path of their route.
-static FORMS: [Form; 24] = [
+static FORMS: [Form; 26] = [
     form("/logout", Read, SMALL),
     form("/plans/sample", CreatePlan, SMALL),
     form("/plans/new", CreatePlan, DOCUMENT),
