@@ -17,6 +17,7 @@
 
 mod agent;
 pub mod caller;
+mod connection;
 pub mod engine;
 pub mod environment;
 pub mod error;
@@ -26,9 +27,10 @@ mod plan;
 pub mod research;
 mod run;
 mod sanitize;
+mod subagent;
 
-pub use agent::connection::Connection;
 pub use agent::{session, tool_calls, usage};
+pub use connection::Connection;
 pub use operate::{
     access, member, notification, readiness, relocate, request_log, retention, sweep, transfer,
     verify,

@@ -60,7 +60,7 @@ pub(super) async fn is_due(
     Ok(!due_steps(tx, session, seen, ctx).await?.is_empty())
 }
 
-/// Records that a session has ended: other sessions can take over its steps at once.
+/// Records that a session has ended: other sessions can take over its steps immediately.
 pub(super) async fn orphan_steps(
     tx: &mut Tx,
     session: &str,

@@ -18,7 +18,6 @@ use onward_core::{
 };
 use onward_store::{Cached, Facts, Outputs, Plans, SeenClaim, StepLine, Steps, Tx, Which};
 
-use crate::agent::connection::claims_and_subagents;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -26,6 +25,7 @@ use crate::plan::dependency::{Dependency, dependencies};
 use crate::plan::skill;
 use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
+use crate::subagent::claims_and_subagents;
 
 /// Plans of a project that one request tries. More than one only if other workers are faster.
 const MAX_CANDIDATES: u32 = 100;

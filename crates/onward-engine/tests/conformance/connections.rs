@@ -147,7 +147,7 @@ async fn a_running_subagent_keeps_the_step_of_its_session(harness: &Harness) {
     assert!(harness.claimed_by(&agent.caller, plan).await.resumed);
 }
 
-async fn the_steps_of_an_ended_session_are_taken_over_at_once(harness: &Harness) {
+async fn the_steps_of_an_ended_session_are_taken_over_immediately(harness: &Harness) {
     let plan = harness.plan(2).await.id;
     let monday = harness.start_agent(100);
     let source = harness.hook(&monday, "monday").await;
@@ -331,7 +331,7 @@ crate::on_both_databases![
     a_second_request_returns_the_own_step_again,
     a_caller_without_a_session_does_not_receive_a_step_of_another_one,
     a_running_subagent_keeps_the_step_of_its_session,
-    the_steps_of_an_ended_session_are_taken_over_at_once,
+    the_steps_of_an_ended_session_are_taken_over_immediately,
     include_stalled_takes_over_the_steps_of_an_ended_session_first,
     a_closed_connection_ends_the_sessions_that_it_has_named,
     a_session_that_is_used_elsewhere_survives_its_first_connection,

@@ -56,7 +56,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// Two examples per command.
-const EXAMPLES: [(&str, [&str; 2]); 59] = [
+const EXAMPLES: [(&str, [&str; 2]); 61] = [
     (
         "status",
         ["onward status", "onward status --json | jq .needsYou"],

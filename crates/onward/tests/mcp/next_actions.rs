@@ -234,7 +234,7 @@ fn a_step_names_the_outcomes_of_its_dependencies() {
 }
 
 #[test]
-fn a_session_that_starts_later_continues_at_once() {
+fn a_session_that_starts_later_continues_immediately() {
     let program = program();
     let mut first = Client::start(&program, Era::Stateless);
     let plan = fixtures::create_plan(&mut first, 1);

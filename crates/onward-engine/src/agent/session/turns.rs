@@ -19,12 +19,11 @@ use onward_store::{
     CallLine, CallRecord, SeenClaim, Session, SessionActivity, Sessions, ToolCalls, TurnStep, Tx,
 };
 
-use super::end_whole_session;
 use super::primer::{self, ProjectState};
 use super::recorder::{SessionState, TurnRecorder, is_current};
 use crate::agent::activity;
 use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, truncate_id};
-use crate::agent::tool_calls::{hooks, recover};
+use crate::agent::tool_calls::{end_session, hooks, recover};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -259,7 +258,7 @@ impl Engine {
         recorded.await
     }
 
-    /// Ends a session with its turns. Other sessions can take over its steps at once.
+    /// Ends a session with its turns. Other sessions can take over its steps immediately.
     pub async fn end_session(&self, caller: &Caller, source: HookSource) -> Result<(), Error> {
         caller.allow(Permission::Record)?;
         let source = source.sanitized()?;
@@ -268,7 +267,7 @@ impl Engine {
             let (source, ctx) = (source.clone(), ctx.clone());
             Box::pin(async move {
                 record_session_activity(tx, &source, &ctx.author.name, ctx.now).await?;
-                end_whole_session(tx, &source.session, &ctx).await
+                end_session(tx, &source.session, &ctx).await
             })
         });
         ended.await
