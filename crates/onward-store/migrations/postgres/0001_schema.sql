@@ -129,7 +129,7 @@ CREATE TABLE plans (
     stall_threshold_ms onward_positive,
     on_stall onward_on_stall NOT NULL,
     -- Whether later steps wait for dependencies that have failed.
-    on_dependency_failure onward_on_dependency_failure NOT NULL,
+    on_dependency_failure onward_on_dependency_failure NOT NULL DEFAULT 'block',
     status text NOT NULL,
     -- Pending reviews that stop the plan, as JSON.
     open_reviews text,
@@ -239,7 +239,7 @@ CREATE TABLE steps (
     title text,
     instructions text NOT NULL,
     depends_on text NOT NULL,
-    on_dependency_failure onward_on_dependency_failure NOT NULL,
+    on_dependency_failure onward_on_dependency_failure NOT NULL DEFAULT 'block',
     stall_threshold_ms onward_positive,
     max_attempts onward_positive NOT NULL,
     -- What a result must contain, and who reviews it, as JSON.

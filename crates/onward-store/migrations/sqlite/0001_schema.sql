@@ -29,7 +29,7 @@ CREATE TABLE plans (
     on_stall text NOT NULL CHECK (on_stall = 'mark' OR on_stall = 'requeue' OR on_stall = 'fail'
         OR on_stall = 'ignore'),
     -- Whether later steps wait for dependencies that have failed.
-    on_dependency_failure text NOT NULL
+    on_dependency_failure text NOT NULL DEFAULT 'block'
         CHECK (on_dependency_failure = 'block' OR on_dependency_failure = 'continue'),
     status text NOT NULL,
     -- Pending reviews that stop the plan, as JSON.
@@ -108,7 +108,7 @@ CREATE TABLE steps (
     title text,
     instructions text NOT NULL,
     depends_on text NOT NULL,
-    on_dependency_failure text NOT NULL
+    on_dependency_failure text NOT NULL DEFAULT 'block'
         CHECK (on_dependency_failure = 'block' OR on_dependency_failure = 'continue'),
     stall_threshold_ms integer CHECK (stall_threshold_ms > 0),
     max_attempts integer NOT NULL CHECK (max_attempts > 0),

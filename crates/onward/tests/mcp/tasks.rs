@@ -120,9 +120,8 @@ fn content(task: &Value) -> Value {
 /// Creates a plan of one step and claims it. Returns the ids of plan and step.
 fn claimed_step(client: &mut Killer<'_>) -> (String, String) {
     let plan = fixtures::create_plan(client.restart(), 1);
-    let mut holder = Client::start(client.program, Era::Stateless);
-    let (step, _) = fixtures::claim_step(&mut holder, &plan);
-    (plan, step, holder)
+    let (step, _) = fixtures::claim_step(client.restart(), &plan);
+    (plan, step)
 }
 
 fn review_arguments(step: &str) -> Value {
@@ -136,8 +135,9 @@ fn started_plan(client: &mut Killer<'_>) -> (String, String, Client) {
     plan["steps"][1]["dependsOn"] = json!([1]);
     let created = client.call("create_research_plan", plan);
     let plan = created["planId"].as_str().expect("plan id").to_owned();
-    let (step, _) = fixtures::claim_step(client.restart(), &plan);
-    (plan, step)
+    let mut holder = Client::start(client.program, Era::Stateless);
+    let (step, _) = fixtures::claim_step(&mut holder, &plan);
+    (plan, step, holder)
 }
 
 #[test]
