@@ -62,6 +62,9 @@ impl PlanHead {
             }
             Event::StepSkipped { from, .. } => {
                 self.check_open()?;
+                if self.status() == PlanStatus::Planning {
+                    self.begin()?;
+                }
                 self.counts.shift(*from, StepStatus::Skipped);
             }
             Event::StepRequeued { reason, .. } => {

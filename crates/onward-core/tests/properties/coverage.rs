@@ -80,7 +80,7 @@ const EVENTS: [(&str, usize); 70] = [
     ("plan_resumed progress", 3),
     ("plan_resumed person", 20),
     ("plan_resumed review", 3),
-    ("plan_resumed budget", 3),
+    ("plan_resumed budget", 1),
     ("plan_completed", 40),
     ("plan_failed by branch", 8),
     ("plan_failed rejected", 8),

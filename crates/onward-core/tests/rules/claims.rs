@@ -288,6 +288,7 @@ fn a_dependent_step_is_assigned_when_its_dependency_fails_in_the_same_command() 
     let mut command = create_plan(3);
     command.steps[0].max_attempts = Some(1);
     command.steps[1].depends_on = vec![1];
+    command.on_dependency_failure = onward_core::policy::OnDependencyFailure::Continue;
     let mut harness = Harness::new(command);
     harness.claim_next();
     harness.advance(31 * MINUTE);

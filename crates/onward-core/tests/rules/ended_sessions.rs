@@ -107,3 +107,16 @@ fn a_step_without_attempts_left_fails_instead_of_being_taken_over() {
     assert!(harness.claim_next_for(Some("last"), false).is_none());
     assert_eq!(harness.step_statuses(), [StepStatus::Failed]);
 }
+
+#[test]
+fn the_first_event_of_a_session_links_it_to_a_claim_without_a_session() {
+    let mut harness = Harness::with_steps(1);
+    let (_, claim) = harness.claim_next().unwrap();
+    let mut seen = harness.report_activity(1, ProgressSource::Seen, Some(&claim.token));
+    if let Command::ReportProgress(report) = &mut seen {
+        report.session = Some(session("monday"));
+    }
+    assert_eq!(harness.run(&seen), ["step_progressed"]);
+    assert_eq!(harness.plan.head().last_session, Some(session("monday")));
+    assert!(harness.run(&seen).is_empty());
+}
