@@ -36,7 +36,6 @@ mod restore;
 mod review;
 mod search;
 mod serve;
-mod serving;
 mod session;
 mod shutdown;
 mod signals;

@@ -18,7 +18,7 @@ use super::dependency::Dependency;
 use super::excerpt::is_first;
 use super::gates::Evidence;
 use super::next::branch_line;
-use super::review::Review;
+use super::review::{Review, ReviewLinks};
 use super::step::InProgress;
 
 /// The response of `get_step_context`.
@@ -380,10 +380,10 @@ fn lines(outlines: &[BranchOutline]) -> Vec<String> {
 }
 
 impl PlanContext {
-    pub(crate) fn new(context: EnginePlanContext, base_url: Option<&str>) -> Self {
+    pub(crate) fn new(context: EnginePlanContext, links: &ReviewLinks) -> Self {
         let review = context.review.map(|(step, review)| {
             let mut review = Review::new(step, &review);
-            review.set_url(base_url);
+            review.set_link(links);
             review
         });
         let mut steps: Vec<Step> = context.steps.into_iter().map(Step::new).collect();

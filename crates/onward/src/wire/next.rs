@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::budget::ExhaustedView;
 use super::dependency::Dependency;
-use super::review::Review;
+use super::review::{Review, ReviewLinks};
 use super::step::InProgress;
 use crate::hint::{self, Interface};
 
@@ -255,17 +255,17 @@ impl NextStep {
         }
     }
 
-    /// Adds the dashboard link to a pending review, and names calls of the caller's interface.
-    pub(crate) fn for_caller(mut self, interface: Interface, base_url: Option<&str>) -> Self {
+    /// Adds the link to a pending review, and names calls of the caller's interface.
+    pub(crate) fn for_caller(mut self, interface: Interface, links: &ReviewLinks) -> Self {
         match &mut self {
             NextStep::AwaitingReview { review, .. } => {
-                review.set_url(base_url);
+                review.set_link(links);
             }
             NextStep::NoPendingSteps {
                 hint: Some(hint), ..
             }
             | NextStep::BudgetExhausted { hint, .. } => {
-                *hint = hint::render(hint, interface, base_url)
+                *hint = hint::render(hint, interface, links.base_url())
             }
             NextStep::StepStarted { .. }
             | NextStep::StepReady { .. }
