@@ -7,6 +7,7 @@ use onward_core::step::{Review as CoreReview, ReviewBy, ReviewField, StepResult}
 use onward_core::{Json, PlanId, Step, StepId, StepStatus};
 use onward_engine::Sheet;
 use onward_engine::list::OpenReview;
+use onward_engine::next_step::StepDecision as EngineStepDecision;
 use onward_engine::step::{OpenedReview, ReviewResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -279,6 +280,34 @@ impl ReviewOutcome {
             plan_status: reviewed.plan_status.as_str(),
             decision: Some(decision.as_str()),
             instructions: reviewed.instructions.clone(),
+        }
+    }
+}
+
+/// A decision on a review, for the agent that continues.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StepDecision {
+    step_id: String,
+    step_order: u32,
+    decision: &'static str,
+    /// By the name of the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    answers: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feedback: Option<String>,
+}
+
+impl StepDecision {
+    pub(super) fn new(source: &EngineStepDecision) -> Self {
+        let decided = &source.decided;
+        Self {
+            step_id: source.step.to_string(),
+            step_order: source.order,
+            decision: decided.decision.as_str(),
+            answers: decided.answers.clone(),
+            feedback: decided.remark().map(str::to_owned),
         }
     }
 }
