@@ -20,6 +20,7 @@ use crate::routing::Routing;
 use crate::stall::Stall;
 use crate::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepStatus};
 
+pub(crate) use review::answers_line;
 pub use review::{Decided, DecidedBy, Decision, ReviewAction};
 pub use successor::Successor;
 

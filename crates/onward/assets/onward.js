@@ -128,6 +128,7 @@
                     restoreState(replacement, state);
                 }
                 reveal(document);
+                if (pending) placeToast();
             }
         } catch {
             // The server is unreachable. The stream reports it and reconnects.
@@ -300,24 +301,57 @@
         event.target.reset();
     });
 
-    // An approval is sent after 10 seconds, or when the page is left.
+    // Invalid answers are marked until they are corrected, because the browser's own message disappears.
+    document.addEventListener("invalid", ({ target }) => {
+        if (!target.matches("[data-field]")) return;
+        target.setAttribute("aria-invalid", "true");
+        const id = `error-${target.id}`;
+        const error = document.getElementById(target.getAttribute("aria-describedby") ?? id)
+            ?? target.parentElement.appendChild(make("p", { className: "error", id }));
+        error.textContent = target.validity.valueMissing ? "An answer is required." : target.validationMessage;
+        target.setAttribute("aria-describedby", error.id);
+    }, true);
+    document.addEventListener("input", ({ target }) => {
+        if (target.ariaInvalid !== "true" || !target.matches("[data-field]") || !target.validity.valid) return;
+        document.getElementById(target.getAttribute("aria-describedby"))?.remove();
+        target.removeAttribute("aria-invalid");
+        target.removeAttribute("aria-describedby");
+    });
+
+    // An approval is sent after 10 seconds, or when the page is left. The browser stores it until then.
+    // A page that is left cannot read the response, so the next page sends the decision again, which
+    // changes nothing if it has arrived, and reports the outcome.
     const UNDO_MS = 10_000;
+    const TOLERANCE_MS = 2_000; // Before another page takes over from a page that ended without an event.
+    const DECISION = "onward.decision";
     const toast = document.getElementById("toast");
+    const stored = () => JSON.parse(localStorage.getItem(DECISION));
+    const store = (decision) => localStorage.setItem(DECISION, JSON.stringify(decision));
     let pending = null;
+    // In the form, where it covers nothing, or else at the edge of the window.
+    const placeToast = () => {
+        const forms = [...document.querySelectorAll("form.decide")];
+        const button = forms.find((form) => form.action === pending?.url)?.querySelector("button[data-undo]");
+        if (!button) document.body.append(toast);
+        else if (button.nextElementSibling !== toast) button.after(toast);
+    };
     const cancel = () => {
         const last = pending;
         clearTimeout(last?.timer);
         [pending, toast.hidden] = [null, true];
+        if (last) localStorage.removeItem(DECISION);
         return last;
     };
     const send = () => {
         const last = cancel();
-        if (last) fetch(last.url, { method: "POST", body: last.body, keepalive: true });
+        if (!last) return;
+        store({ ...last, until: 0 });
+        fetch(last.url, { method: "POST", body: new URLSearchParams(last.body), keepalive: true }).catch(() => {});
     };
     // The form of the decision may have been replaced since.
     const submit = () => {
         const { url, body } = cancel();
-        const fields = [...body].map(([name, value]) => make("input", { type: "hidden", name, value }));
+        const fields = [...new URLSearchParams(body)].map(([name, value]) => make("input", { type: "hidden", name, value }));
         document.body.appendChild(make("form", { method: "post", action: url, hidden: true }, ...fields)).submit();
     };
     document.addEventListener("submit", (event) => {
@@ -325,14 +359,68 @@
         if (pending?.url === event.target.action) cancel(); // Another decision on the same review.
         if (!button?.dataset.undo) return;
         event.preventDefault();
+        // The server does not accept spaces as an answer either.
+        const blank = [...button.form.elements].find((field) => field.required && !field.value.trim());
+        if (blank) {
+            blank.value = "";
+            return button.form.reportValidity();
+        }
         send();
-        const body = new URLSearchParams(new FormData(button.form, button));
-        pending = { url: button.form.action, body, timer: setTimeout(submit, UNDO_MS) };
+        const { form } = button;
+        pending = {
+            url: form.action,
+            body: new URLSearchParams(new FormData(form, button)).toString(),
+            review: form.elements.review.value,
+            title: form.closest("[data-review]").querySelector("h2").textContent,
+            until: Date.now() + UNDO_MS,
+        };
+        store(pending);
+        pending.timer = setTimeout(submit, UNDO_MS);
         toast.firstElementChild.textContent = `${button.dataset.undo} in 10 s.`;
         toast.hidden = false;
+        placeToast();
+        toast.scrollIntoView({ block: "nearest" });
     });
     toast.lastElementChild.onclick = cancel;
     addEventListener("pagehide", send);
+    addEventListener("pageshow", (event) => { if (event.persisted) settle(); });
+    // Restores the input of a decision that was not accepted.
+    const restoreInput = (form, body) => {
+        const entered = new URLSearchParams(body);
+        for (const field of form.elements) {
+            if (!field.name || field.type === "hidden" || field.type === "submit") continue;
+            const values = entered.getAll(field.name);
+            if (field.type === "checkbox") field.checked = values.includes(field.value);
+            else if (values.length) field.value = values[0];
+        }
+    };
+    const announce = (role, ...content) => document.getElementById("main").prepend(make("p", { className: role === "alert" ? "flash failed" : "flash", role }, ...content));
+    const settle = async () => {
+        const last = stored();
+        if (!last || pending) return;
+        const wait = last.until && last.until + TOLERANCE_MS - Date.now();
+        if (wait > 0) return void setTimeout(settle, wait);
+        let reason = "";
+        if (!last.rejected) {
+            const sent = fetch(last.url, { method: "POST", body: new URLSearchParams(last.body) });
+            const response = await sent.catch(() => null);
+            if (stored()?.body !== last.body) return; // Another page was faster.
+            if (response?.ok && new URL(response.url).pathname === "/inbox") {
+                localStorage.removeItem(DECISION);
+                return announce("status", `Approved: ${last.title}.`);
+            }
+            if (!response) reason = "The server does not respond. ";
+            else store({ ...last, rejected: true });
+        }
+        const form = [...document.querySelectorAll("form.decide")].find((form) => form.elements.review?.value === last.review);
+        if (form) restoreInput(form, last.body);
+        // Its page shows who decided it, or the form with the input.
+        if (form || location.pathname === `/reviews/${last.review}`) localStorage.removeItem(DECISION);
+        announce("alert", "Your approval was not accepted: ", make("a", { href: `/reviews/${last.review}`, textContent: last.title }), `. ${reason}`, make("button", {
+            type: "button", className: "quiet", textContent: "Dismiss",
+            onclick: ({ target }) => { localStorage.removeItem(DECISION); target.parentElement.remove(); },
+        }));
+    };
 
     // The palette: the results of `/jump` in a dialog, and the main actions of this page.
     const palette = document.getElementById("palette");
@@ -437,6 +525,7 @@
     for (const zone of document.querySelectorAll("[data-zone]")) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
     reveal(document);
     updateTimes();
+    settle();
     setInterval(updateTimes, 10_000);
     if (topic || isOn()) {
         listen();

@@ -55,6 +55,7 @@ use tokio::sync::watch;
 use crate::extraction::Extractor;
 use crate::hint::{self, Interface};
 use crate::quota::Quota;
+use crate::serving::Dashboard;
 use crate::wire::notice;
 
 #[cfg(test)]
@@ -69,8 +70,8 @@ pub(crate) struct ToolContext {
     /// The caller's interface, for hints.
     pub(crate) interface: Interface,
     pub(crate) engine: Engine,
-    /// The dashboard's URL, for links to reviews.
-    pub(crate) base_url: Option<Arc<str>>,
+    /// The dashboard, for links to reviews.
+    pub(crate) dashboard: Dashboard,
     /// The configured extraction model.
     pub(crate) extractor: Option<Arc<Extractor>>,
     /// Whether all callers run on this machine.
@@ -86,7 +87,7 @@ impl ToolContext {
     fn limit(&self, response: &mut Value, max_chars: usize) {
         bound::fit(response, max_chars);
         if let Some(Value::String(more)) = response.get_mut("more") {
-            *more = hint::render(more, self.interface, self.base_url.as_deref());
+            *more = hint::render(more, self.interface, self.dashboard.base_url().as_deref());
         }
     }
 }

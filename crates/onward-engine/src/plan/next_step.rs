@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use onward_core::apply::{BranchOutline, HeldStep, Surroundings};
+pub use onward_core::apply::{BranchOutline, HeldStep, StepDecision, Surroundings};
 use onward_core::budget::Exhausted;
 use onward_core::command::{ReportProgress, StartNext};
 use onward_core::decide::start_next::{NoStepReason, assigned_step, is_assignable, no_step_reason};
@@ -110,7 +110,7 @@ pub struct AssignedStep {
     pub progress: u32,
     /// The gates of its result.
     pub gates: Option<Arc<Gates>>,
-    /// Its branches, and the feedback that reviewers left before it.
+    /// Its branches, and the decisions of reviewers before it.
     pub surroundings: Surroundings,
     /// The outcomes of the steps that it depends on.
     pub dependencies: Vec<Dependency>,

@@ -162,17 +162,17 @@ impl Spec for CreateResearchPlan {
         input: Input,
     ) -> Result<CreatedPlan, ToolError> {
         let engine = &context.engine;
-        let base_url = context.base_url.as_deref();
+        let links = context.dashboard.review_links();
         if let Some(source) = &input.from_plan_id {
             let source = params::plan_id(source)?;
             let key = input.idempotency_key.clone();
             let command = fork(engine, input)?;
             let created = engine.fork_plan(caller, source, command, key);
-            return Ok(CreatedPlan::new(&created.await?, base_url));
+            return Ok(CreatedPlan::new(&created.await?, &links));
         }
         let (command, key) = input.command(engine)?;
         let created = engine.create_plan(caller, command, key);
-        Ok(CreatedPlan::new(&created.await?, base_url))
+        Ok(CreatedPlan::new(&created.await?, &links))
     }
 }
 

@@ -107,5 +107,5 @@ pub(crate) fn response(
     next: &onward_engine::next_step::NextStep,
 ) -> NextStep {
     let next = NextStep::new(plan, next);
-    next.for_caller(context.interface, context.base_url.as_deref())
+    next.for_caller(context.interface, &context.dashboard.review_links())
 }

@@ -103,7 +103,7 @@ impl Spec for GetResearchContext {
         let loaded = context
             .engine
             .plan_context(caller, plan, session, input.max_chars);
-        let loaded = PlanContext::new(loaded.await?, context.base_url.as_deref());
+        let loaded = PlanContext::new(loaded.await?, &context.dashboard.review_links());
         Ok(Context::Plan(Box::new(loaded)))
     }
 }

@@ -18,7 +18,7 @@ use super::dependency::Dependency;
 use super::excerpt::is_first;
 use super::gates::Evidence;
 use super::next::branch_line;
-use super::review::Review;
+use super::review::{Review, ReviewLinks, StepDecision};
 use super::step::InProgress;
 
 /// The response of `get_step_context`.
@@ -37,6 +37,9 @@ pub(crate) struct StepContext {
     outputs: Vec<Output>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     feedback: Vec<String>,
+    /// The last decision on this step, the previous one or a dependency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<StepDecision>,
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     more: Option<&'static str>,
@@ -138,6 +141,7 @@ impl StepContext {
             artifacts: context.artifacts.into_iter().map(Artifact::new).collect(),
             outputs: context.outputs.into_iter().map(Output::new).collect(),
             feedback: context.feedback,
+            decision: context.decision.as_ref().map(StepDecision::new),
             truncated: context.truncated,
             more: context.truncated.then_some(MORE),
         }
@@ -380,10 +384,10 @@ fn lines(outlines: &[BranchOutline]) -> Vec<String> {
 }
 
 impl PlanContext {
-    pub(crate) fn new(context: EnginePlanContext, base_url: Option<&str>) -> Self {
+    pub(crate) fn new(context: EnginePlanContext, links: &ReviewLinks) -> Self {
         let review = context.review.map(|(step, review)| {
             let mut review = Review::new(step, &review);
-            review.set_url(base_url);
+            review.set_link(links);
             review
         });
         let mut steps: Vec<Step> = context.steps.into_iter().map(Step::new).collect();

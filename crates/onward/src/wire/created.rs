@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::excerpt::{MAX_IDS, is_zero};
-use super::review;
+use super::review::ReviewLinks;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -44,6 +44,9 @@ struct Approval {
     step_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// Instead of `url`, if no dashboard is running
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
 }
 
 /// The source of a fork.
@@ -80,7 +83,7 @@ struct FirstStep {
 }
 
 impl CreatedPlan {
-    pub(crate) fn new(plan: &NewPlan, base_url: Option<&str>) -> Self {
+    pub(crate) fn new(plan: &NewPlan, links: &ReviewLinks) -> Self {
         let created = &plan.created;
         let step = |(order, step): (u32, &NewStep)| Step {
             step_id: step.id.to_string(),
@@ -94,7 +97,8 @@ impl CreatedPlan {
         let approval = plan.approval.map(|(review, step)| {
             let review_id = review.to_string();
             Approval {
-                url: base_url.map(|base| review::url(base, &review_id)),
+                url: links.url(&review_id),
+                command: links.command(&review_id),
                 review_id,
                 step_id: step.to_string(),
             }

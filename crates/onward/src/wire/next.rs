@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::budget::ExhaustedView;
 use super::dependency::Dependency;
-use super::review::Review;
+use super::review::{Review, ReviewLinks, StepDecision};
 use super::step::InProgress;
 use crate::hint::{self, Interface};
 
@@ -62,6 +62,9 @@ pub(crate) enum NextStep {
         /// The steps that it depends on.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         dependencies: Vec<Dependency>,
+        /// The last decision on this step, the previous one or a dependency.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        decision: Option<StepDecision>,
         /// The step that it redoes.
         #[serde(skip_serializing_if = "Option::is_none")]
         supersedes: Option<String>,
@@ -255,17 +258,17 @@ impl NextStep {
         }
     }
 
-    /// Adds the dashboard link to a pending review, and names calls of the caller's interface.
-    pub(crate) fn for_caller(mut self, interface: Interface, base_url: Option<&str>) -> Self {
+    /// Adds the link to a pending review, and names calls of the caller's interface.
+    pub(crate) fn for_caller(mut self, interface: Interface, links: &ReviewLinks) -> Self {
         match &mut self {
             NextStep::AwaitingReview { review, .. } => {
-                review.set_url(base_url);
+                review.set_link(links);
             }
             NextStep::NoPendingSteps {
                 hint: Some(hint), ..
             }
             | NextStep::BudgetExhausted { hint, .. } => {
-                *hint = hint::render(hint, interface, base_url)
+                *hint = hint::render(hint, interface, links.base_url())
             }
             NextStep::StepStarted { .. }
             | NextStep::StepReady { .. }
@@ -294,7 +297,11 @@ impl NextStep {
     }
 
     fn started(assigned: &AssignedStep) -> Self {
-        let Surroundings { branches, feedback } = &assigned.surroundings;
+        let Surroundings {
+            branches,
+            feedback,
+            decision,
+        } = &assigned.surroundings;
         let gates = assigned.gates.as_deref();
         NextStep::StepStarted {
             plan_id: Some(assigned.plan.to_string()),
@@ -316,6 +323,7 @@ impl NextStep {
             branches: branches.iter().map(branch_line).collect(),
             feedback: feedback.clone(),
             dependencies: Dependency::list(&assigned.dependencies),
+            decision: decision.as_ref().map(StepDecision::new),
             supersedes: assigned.supersedes.map(|step| step.to_string()),
             held: Held::list(&assigned.held),
         }

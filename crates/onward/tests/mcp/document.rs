@@ -80,6 +80,7 @@ The MCP tools of `onward mcp` and of `/mcp` in `onward serve`. This page is gene
 - If anything was cut, `truncated` is true and `more` names the call for the rest. `get_research_context` with `planId`, `stepId`, `part` and `offset` returns a whole text of a step in pages: `{ planId, stepId, content, totalChars, truncated, nextOffset? }`. `part` is `instructions` (default), `resultSummary`, `result`, `stepExecutionReport`, `outputFormattingNotes` or `review`; `offset` is in characters.
 - In `held`, `get_next_step` lists the other steps of the plan that the session holds. `get_research_context` returns their instructions and claim tokens in `heldSteps`, only to the session that holds them.
 - Results of `create_research_plan`, `store_research`, `store_research_output`, `request_user_review`, and `get_next_step` without a step, end with links (`resource_link`) to the plan, the review page and the stored text, for clients of 2025-06-18 and later.
+- A pending review has a `url`: its page below `serve.public_url`, or on the server that runs on the same SQLite database. If `onward mcp` knows neither, the review has a `command` instead, such as `onward review show 2a7e11c0`.
 
 ## Errors
 

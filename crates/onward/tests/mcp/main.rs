@@ -32,6 +32,7 @@ mod release_build;
 mod resources;
 mod responses;
 mod resuming;
+mod review_links;
 mod reviews;
 mod routing;
 mod sizes;

@@ -4,10 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use onward_core::apply::StepDecision;
 use onward_core::event::ReviewAction;
 use onward_core::step::Gates;
 use onward_core::{Event, PlanId, Step, StepId, StepStatus, StepType};
-use onward_store::{Briefs, Contexts, Excerpt, OutputExcerpt, Plans, Sheet, Tx, UserFeedback};
+use onward_store::{
+    Briefs, Contexts, Excerpt, Facts, OutputExcerpt, Plans, Sheet, Tx, UserFeedback,
+};
 
 use super::budget::{Budget, cost, json_cost};
 use super::excerpts::{
@@ -45,6 +48,8 @@ pub struct StepContext {
     pub outputs: Vec<OutputExcerpt>,
     /// Feedback: first on this step, then on the plan, each newest first.
     pub feedback: Vec<String>,
+    /// The last decision on the step, or on the steps before it that concern it.
+    pub decision: Option<StepDecision>,
     /// Whether anything was truncated or omitted.
     pub truncated: bool,
 }
@@ -84,9 +89,11 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<St
     let spec_needs = step.spec.depends_on.clone();
     let needed: BTreeSet<StepId> = spec_needs.iter().copied().collect();
     let has_feedback = may_have_feedback(&step);
+    let decision = Facts(tx).surroundings(plan, &step).await?.decision;
     let order = step.order;
     let (step, name, research_question) = step_details(sheet, step, &mut budget);
 
+    let decision = decision.filter(|decision| budget.spend(decision_cost(decision)));
     let mut dependencies = dependencies(tx, &spec_needs).await?;
     for dependency in &mut dependencies {
         budget.spend(ENTRY_COST);
@@ -128,6 +135,7 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<St
         artifacts,
         outputs,
         feedback,
+        decision,
         truncated: budget.is_truncated(),
     })
 }
@@ -167,6 +175,12 @@ fn step_details(sheet: Sheet, step: Step, budget: &mut Budget) -> (StepDetails, 
         gates,
     };
     (step, name, question)
+}
+
+fn decision_cost(decision: &StepDecision) -> usize {
+    let decided = &decision.decided;
+    let answers = decided.answers.as_ref().map_or(0, json_cost);
+    answers.saturating_add(decided.remark().map_or(0, cost)) + ENTRY_COST
 }
 
 fn gates_cost(gates: &Gates) -> usize {

@@ -267,6 +267,7 @@ impl Plan {
                 if !review.options.fields.is_empty() {
                     let answers = serde_json::json!({ "review": { "answers": { "sure": true } } });
                     summary.data = Some(answers.into());
+                    summary.summary.push_str("\n→ sure: true");
                 }
                 self.complete(index, approved.unwrap_or(summary), ctx);
             }

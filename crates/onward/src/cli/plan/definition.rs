@@ -24,6 +24,7 @@ use crate::output::table::{Cell, Table};
 use crate::output::{budget, format};
 use crate::plan_file::{FileIssue, InvalidFile, MAX_BYTES, PlanFile};
 use crate::wire::created::CreatedPlan;
+use crate::wire::review::ReviewLinks;
 
 /// The name of standard input in messages.
 const STDIN: &str = "stdin";
@@ -104,7 +105,8 @@ impl Definition {
             resume_command(&short)
         ));
         if cx.output.json {
-            cx.output.print_json(&CreatedPlan::new(&plan, None))?;
+            cx.output
+                .print_json(&CreatedPlan::new(&plan, &ReviewLinks::None))?;
         } else {
             cx.output.print(&format!("{}\n", created.plan))?;
         }

@@ -96,7 +96,8 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
         }
     }
     if page.plans.is_empty() {
-        cx.output.note(empty_message(args));
+        let has_plans = !engine.count_plans(caller).await?.is_empty();
+        cx.output.note(empty_message(args, has_plans));
     } else if page.next.is_some() {
         cx.output.note(&more(args, &page, &database).await?);
     }
@@ -118,8 +119,9 @@ async fn more(args: &List, page: &PlanPage, database: &Database) -> Result<Strin
     })
 }
 
-fn empty_message(args: &List) -> &'static str {
+fn empty_message(args: &List, has_plans: bool) -> &'static str {
     match (&args.query, args.all) {
+        _ if !has_plans => NO_PLANS,
         (Some(_), true) => "no plans match",
         (Some(_), false) => "no open plans match; add `--all` to search finished plans",
         (None, true) => NO_PLANS,
