@@ -37,7 +37,7 @@ pub use plan::{
     audit, context, create, feedback, history, list, modify, next_step, skill, status, step,
     submit, task,
 };
-pub use research::{embed, extract, indexing, search};
+pub use research::{embed, extract, indexing, search, similar};
 
 pub use caller::Caller;
 pub use engine::Engine;
@@ -46,11 +46,11 @@ pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, DRIVER_LOG_TARGETS, Delivery,
     Distribution, DueSession, Entry, Excerpt, Extraction, Faults, Feedback, Hit, HourCount,
     IndexHealth, Indexed, MANY, Notice, Obstacle, ObstacleKind, OpenPlan, Output, OutputExcerpt,
-    OutputVersion, Owner, PlanCount, PlanCursor, Recent, RequestOrigin, SeenClaim, Session,
-    SessionLine, SessionUsage, Sheet, SkillCount, SkillCursor, Source, StepBrief, StepLine,
-    StepMark, StepNote, StepReport, Subject, SyncMode, Synthetic, Task, TaskOutcome, TaskPhase,
-    Tenant, TextId, TextPage, Token, ToolCall, TranscriptPosition, Turn, TurnStep, UsageSource,
-    VectorExtension, WholePlan, distribute, opencode, restore, schema,
+    OutputVersion, Owner, PlanCount, PlanCursor, Recent, RequestOrigin, ResultExcerpt, SeenClaim,
+    Session, SessionLine, SessionUsage, Sheet, SkillCount, SkillCursor, Source, StepBrief,
+    StepLine, StepMark, StepNote, StepReport, Subject, SyncMode, Synthetic, Task, TaskOutcome,
+    TaskPhase, Tenant, TextId, TextPage, Token, ToolCall, TranscriptPosition, Turn, TurnStep,
+    UsageSource, VectorExtension, WholePlan, distribute, opencode, restore, schema,
 };
 pub use operate::member::{Member, SignInMethod};
 pub use plan::attention::AttentionCount;

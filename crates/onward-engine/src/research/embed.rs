@@ -175,6 +175,7 @@ impl Engine {
         };
         let model: Arc<str> = Arc::from(embeddings.embedder.model());
         for tenant in self.tenants().await? {
+            self.index_results(&tenant.name).await?;
             loop {
                 let (of, batch) = (Arc::clone(&model), embeddings.embedder.batch());
                 let waiting = self.store.read(&tenant.name, move |tx| {
@@ -241,6 +242,7 @@ impl Engine {
     /// computed again.
     pub async fn reindex(&self, caller: &Caller) -> Result<ReindexReport, Error> {
         caller.allow(Permission::ManageTenant)?;
+        self.index_results(&caller.tenant).await?;
         let mut done = ReindexReport::default();
         // Orphaned index rows are deleted first: they would conflict with the new ones.
         let lost = self.store.write(&caller.tenant, |tx| {

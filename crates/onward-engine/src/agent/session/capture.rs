@@ -41,7 +41,7 @@ const MAX_HELD: u32 = 20;
 /// Maximum characters of a captured plan's name.
 const MAX_PLAN_NAME: usize = 80;
 /// The summary of a step that the agent has marked as completed.
-const COMPLETED: &str = "Marked as completed in the agent's task list.";
+pub(crate) const CAPTURED_SUMMARY: &str = "Marked as completed in the agent's task list.";
 /// The rationale of modifications.
 const RATIONALE: &str = "mirrors the agent's task list";
 
@@ -476,7 +476,7 @@ impl Capture<'_> {
             Edit::Complete(step) => {
                 let command = SubmitResult {
                     step,
-                    result: Arc::new(StepResult::from_summary(COMPLETED.to_owned())),
+                    result: Arc::new(StepResult::from_summary(CAPTURED_SUMMARY.to_owned())),
                     token: None,
                     fresh_token: self.ids.claim_token(),
                     review: ReviewId::new(self.ids.random_id()),
