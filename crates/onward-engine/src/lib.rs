@@ -12,7 +12,7 @@
 //! | `run` | the execution loop |
 //! | `plan` | [`create`], [`next_step`], [`submit`], [`step`], [`modify`]: commands; [`status`], [`list`], [`audit`]: queries; [`context`]: context for an agent that starts a step or resumes a plan; [`skill`], [`feedback`]: skill executions, ratings and comments; [`task`]: calls that MCP clients follow as tasks |
 //! | `agent` | [`session`]: sessions, turns, stall detection and escalation; [`tool_calls`]: tool calls, recorded before they run, interrupted when no result can arrive |
-//! | [`research`] | artifacts and plan outputs; [`search`], [`embed`], [`indexing`]: full-text and semantic search; [`extract`]: structured data extracted by models |
+//! | [`research`] | artifacts, plan outputs and results; [`search`], [`embed`], [`indexing`]: full-text and semantic search; [`extract`]: structured data extracted by models |
 //! | `operate` | [`sweep`]: acts on stalls; [`notification`]: delivery of notifications; [`access`], [`member`]: tenants, tokens and members; [`transfer`], [`relocate`], [`verify`], [`retention`]: export and import, moves to another database, consistency checks, deletion of old data; [`request_log`]: the log of MCP requests |
 
 mod agent;

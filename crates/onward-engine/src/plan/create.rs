@@ -78,13 +78,13 @@ impl Engine {
         let digest = key.as_ref().map(|_| digest(&command));
         // Decided before the transaction: creating a plan depends on no stored facts.
         let events = decide::create::decide(&command)?;
+        // Before the plan is stored, so that a failed search does not hide that it was.
         let question = format!("{} {}", command.name, command.research_question);
+        let similar = self.similar_plans(caller, question).await?;
         let mut plan = self
             .store_new_plan(caller, events, command.session, key.zip(digest))
             .await?;
-        // The plan is created, whether or not the search succeeds.
-        let similar = self.similar_plans(caller, plan.created.plan, question);
-        plan.similar = similar.await.unwrap_or_default();
+        plan.similar = similar;
         Ok(plan)
     }
 

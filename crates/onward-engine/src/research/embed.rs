@@ -28,7 +28,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(5);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(120);
 /// After a failure, searches skip the model for this long.
 const SKIP_AFTER_FAILURE: Duration = Duration::from_secs(30);
-/// Number of artifacts and outputs per transaction when reindexing.
+/// Number of artifacts, outputs and results per transaction when reindexing.
 const REINDEX_BATCH: u32 = 16;
 /// A text that every model accepts, to detect a misconfigured model.
 const PLAIN_TEXT: &str = "onward";
@@ -73,7 +73,7 @@ pub struct SearchHealth {
 /// Result of a reindex.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReindexReport {
-    /// Number of artifacts and outputs.
+    /// Number of artifacts, outputs and results.
     pub sources: u64,
     /// Number of their chunks.
     pub chunks: u64,

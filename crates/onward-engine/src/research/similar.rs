@@ -38,12 +38,11 @@ pub struct SimilarPlan {
 }
 
 impl Engine {
-    /// Ended plans whose question is similar to that of `plan`, most similar first. Plans that mirror
-    /// task lists have no results.
+    /// Ended plans with a similar name and question, most similar first. Plans that mirror task lists
+    /// have no results.
     pub(crate) async fn similar_plans(
         &self,
         caller: &Caller,
-        plan: PlanId,
         question: String,
     ) -> Result<Vec<SimilarPlan>, Error> {
         let wanted = specific_words(&question);
@@ -60,11 +59,8 @@ impl Engine {
                         .plans_with(&[word], &ENDED, None, now, MAX_PLANS)
                         .await?;
                     for listed in listed {
-                        let id = listed.sheet.head.id;
-                        if id != plan
-                            && let Some(found) = compare(&wanted, &listed)
-                        {
-                            candidates.insert(id, found);
+                        if let Some(found) = compare(&wanted, &listed) {
+                            candidates.insert(listed.sheet.head.id, found);
                         }
                     }
                 }

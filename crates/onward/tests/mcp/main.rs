@@ -30,6 +30,7 @@ mod redo;
 mod release_build;
 mod resources;
 mod responses;
+mod results;
 mod resuming;
 mod reviews;
 mod routing;
