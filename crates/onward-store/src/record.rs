@@ -9,6 +9,7 @@ pub(crate) mod integrity;
 pub(crate) mod notification;
 pub(crate) mod output;
 pub(crate) mod request_log;
+pub(crate) mod result;
 pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod skill;

@@ -64,6 +64,7 @@ mod redo;
 mod relocation;
 mod request_log;
 mod research;
+mod result_search;
 mod result_values;
 mod retention;
 mod review_fields;

@@ -163,6 +163,8 @@ CREATE TABLE steps (
     plan_created_at integer,
     -- Tokens of the sessions while they held the step. Empty if no count is known.
     tokens integer,
+    -- Whether search contains the step since its end.
+    indexed integer NOT NULL DEFAULT 0 CHECK (indexed IN (0, 1)),
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
     CHECK (status = 'pending' OR status = 'in_progress' OR status = 'awaiting_input'
@@ -219,6 +221,10 @@ CREATE INDEX steps_held ON steps (tenant_id, claim_session, plan_id, step_id)
 -- Steps of ended sessions, which other sessions can take over.
 CREATE INDEX steps_orphaned ON steps (tenant_id, plan_id)
     WHERE orphaned_at IS NOT NULL;
+
+-- Ended steps that search does not contain yet.
+CREATE INDEX steps_unindexed ON steps (tenant_id, step_id)
+    WHERE ended_at IS NOT NULL AND indexed = 0;
 
 -- `step_id` depends on `needs`.
 CREATE TABLE dependencies (
@@ -675,7 +681,21 @@ CREATE TABLE outputs (
 );
 CREATE INDEX outputs_by_time ON outputs (tenant_id, created_at, output_id);
 
--- A chunk of the content of an artifact or output, in characters.
+-- The texts of ended steps, for search: the result or the reason of the failure, and the reviews. Written
+-- by the first search after the end of the step, so that the result itself costs nothing.
+CREATE TABLE results (
+    tenant_id text NOT NULL,
+    step_id blob NOT NULL,
+    plan_id blob NOT NULL,
+    title text NOT NULL,
+    content text NOT NULL,
+    created_at integer NOT NULL,
+    PRIMARY KEY (tenant_id, step_id)
+);
+CREATE INDEX results_by_time ON results (tenant_id, created_at, step_id);
+CREATE INDEX results_of_plan ON results (tenant_id, plan_id);
+
+-- A chunk of the content of an artifact, output or result, in characters.
 CREATE TABLE chunks (
     chunk_no integer PRIMARY KEY,
     tenant_id text NOT NULL,
@@ -687,7 +707,7 @@ CREATE TABLE chunks (
 );
 
 -- Words as normalized by the core, so SQLite does not fold them. The index contains no texts: those
--- are stored with the artifact or output.
+-- are stored with the artifact, output or result.
 CREATE VIRTUAL TABLE chunk_words USING fts5(title, body, content = '', contentless_delete = 1,
     tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'");
 

@@ -403,7 +403,8 @@ UPDATE steps SET open_dependencies = (
 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: step_supersede
-UPDATE steps SET superseded_by = $3 WHERE tenant_id = $1 AND step_id = $2;
+-- Search no longer contains its result.
+UPDATE steps SET superseded_by = $3, indexed = 0 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: dependents_follow
 -- Pending steps that depend on the terminal step `$2` depend on its successor instead. `$3` and `$4`

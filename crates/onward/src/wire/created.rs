@@ -4,11 +4,13 @@ use onward_core::plan::ForkedFrom;
 use onward_core::step::NewStep;
 use onward_core::{PlanStatus, StepId};
 use onward_engine::create::NewPlan;
+use onward_engine::similar;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::excerpt::{MAX_IDS, is_zero};
 use super::review::ReviewLinks;
+use crate::output::format;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -34,6 +36,22 @@ pub(crate) struct CreatedPlan {
     /// The review in which a person approves the plan
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<Approval>,
+    /// Ended plans with a similar question
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    similar_plans: Vec<SimilarPlan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// An ended plan with a similar question.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct SimilarPlan {
+    plan_id: String,
+    name: String,
+    status: &'static str,
+    /// Number of results
+    results: u32,
 }
 
 /// The pending approval of a plan.
@@ -126,6 +144,30 @@ impl CreatedPlan {
             forked_from: created.brief.forked_from.as_ref().map(ForkSource::new),
             steps_taken_over: plan.taken_over.len(),
             approval,
+            similar_plans: plan.similar.iter().map(SimilarPlan::new).collect(),
+            hint: reuse(&plan.similar),
         }
     }
+}
+
+impl SimilarPlan {
+    fn new(plan: &similar::SimilarPlan) -> Self {
+        Self {
+            plan_id: plan.plan.to_string(),
+            name: super::line(plan.name.clone()),
+            status: plan.status.as_str(),
+            results: plan.results,
+        }
+    }
+}
+
+fn reuse(similar: &[similar::SimilarPlan]) -> Option<String> {
+    let results: u32 = similar.iter().map(|plan| plan.results).sum();
+    let results = format::count(results, "result", "results");
+    (!similar.is_empty()).then(|| {
+        format!(
+            "{results} of ended plans with a similar question can be reused: call `search_sources` \
+             before you do a step again"
+        )
+    })
 }

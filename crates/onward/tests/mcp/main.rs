@@ -31,6 +31,7 @@ mod redo;
 mod release_build;
 mod resources;
 mod responses;
+mod results;
 mod resuming;
 mod review_links;
 mod reviews;

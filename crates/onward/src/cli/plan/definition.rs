@@ -104,6 +104,14 @@ impl Definition {
             "continue it with an agent:\n  {}",
             resume_command(&short)
         ));
+        for similar in &plan.similar {
+            let short = database.short_plan(similar.plan).await?;
+            let results = format::count(similar.results, "result", "results");
+            cx.output.note(&format!(
+                "a similar plan has ended: {} ({results})\n  onward plan show {short}",
+                format::quoted_name(&similar.name)
+            ));
+        }
         if cx.output.json {
             cx.output
                 .print_json(&CreatedPlan::new(&plan, &ReviewLinks::None))?;
