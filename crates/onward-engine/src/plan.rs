@@ -8,6 +8,7 @@ pub mod context;
 pub mod create;
 pub mod feedback;
 pub mod history;
+pub mod journal;
 pub(crate) mod late_results;
 mod lifecycle;
 pub mod list;

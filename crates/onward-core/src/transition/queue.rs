@@ -101,6 +101,7 @@ mod tests {
     fn head(project: Option<&str>, state: PlanState) -> PlanHead {
         PlanHead {
             id: PlanId::from_u128(1),
+            origin: Origin::default(),
             state,
             counts: Counts::default(),
             seq: 2,

@@ -18,7 +18,7 @@ use onward_core::policy::MAX_QUESTION;
 use onward_core::role::Permission;
 use onward_core::secret;
 use onward_core::step::{StepResult, StepType};
-use onward_core::{Command, StepStatus};
+use onward_core::{Command, StepStatus, Timestamp};
 use onward_store::{Captured, Plans, Session, Sessions, Steps, Tx, Which};
 use std::sync::Arc;
 
@@ -285,9 +285,13 @@ impl Capture<'_> {
         let Some(project) = self.source.project() else {
             return Ok(None);
         };
-        for (plan, _) in Sessions(tx).plans_of_directory(project, MAX_PLANS).await? {
+        // A list that continues an archived plan brings it back.
+        let plans = Sessions(tx)
+            .plans_of_directory(project, Timestamp::MIN, MAX_PLANS)
+            .await?;
+        for (plan, _) in plans {
             let sheet = Plans(tx).sheet(plan).await?;
-            if !sheet.is_some_and(|sheet| sheet.brief.origin == Origin::Agent) {
+            if !sheet.is_some_and(|sheet| sheet.head.origin == Origin::Agent) {
                 continue;
             }
             let Some(steps) = self.open_steps(tx, plan).await? else {

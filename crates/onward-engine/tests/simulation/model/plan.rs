@@ -348,6 +348,7 @@ impl Plan {
         };
         PlanHead {
             id: self.id,
+            origin: Origin::Caller,
             state,
             counts: Counts {
                 pending: self.count(StepStatus::Pending),
