@@ -258,7 +258,8 @@ pub fn no_agent_at(
     let counts = &head.counts;
     let is_idle = counts.in_progress == 0 && counts.awaiting_input == 0 && counts.pending > 0;
     let is_open = !head.status().is_terminal() && head.exhausted(active_at).is_none();
-    (is_open && is_idle && head.origin.reports_inactivity()).then(|| active_at.checked_add(no_agent_after))?
+    (is_open && is_idle && head.origin.reports_inactivity())
+        .then(|| active_at.checked_add(no_agent_after))?
 }
 
 /// The time before which the last activity of an archived plan was.

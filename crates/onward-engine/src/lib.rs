@@ -34,8 +34,8 @@ pub use operate::{
     verify,
 };
 pub use plan::{
-    audit, context, create, feedback, history, journal, list, modify, next_step, skill, status, step,
-    submit, task,
+    audit, context, create, feedback, history, journal, list, modify, next_step, skill, status,
+    step, submit, task,
 };
 pub use research::{embed, extract, indexing, search};
 
@@ -45,12 +45,12 @@ pub use error::{Error, ObjectKind};
 pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, DRIVER_LOG_TARGETS, Delivery,
     Distribution, DueSession, Entry, Excerpt, Extraction, Faults, Feedback, Hit, HourCount,
-    IndexHealth, Indexed, JournalCursor, JournalEntry, MANY, Notice, Obstacle, ObstacleKind, OpenPlan, Output, OutputExcerpt,
-    OutputVersion, Owner, PlanCount, PlanCursor, Recent, RequestOrigin, SeenClaim, Session,
-    SessionLine, SessionUsage, Sheet, SkillCount, SkillCursor, Source, StepBrief, StepLine,
-    StepMark, StepNote, StepReport, Subject, SyncMode, Synthetic, Task, TaskOutcome, TaskPhase,
-    Tenant, TextId, TextPage, Token, ToolCall, TranscriptPosition, Turn, TurnStep, UsageSource,
-    VectorExtension, WholePlan, distribute, opencode, restore, schema,
+    IndexHealth, Indexed, JournalCursor, JournalEntry, MANY, Notice, Obstacle, ObstacleKind,
+    OpenPlan, Output, OutputExcerpt, OutputVersion, Owner, PlanCount, PlanCursor, Recent,
+    RequestOrigin, SeenClaim, Session, SessionLine, SessionUsage, Sheet, SkillCount, SkillCursor,
+    Source, StepBrief, StepLine, StepMark, StepNote, StepReport, Subject, SyncMode, Synthetic,
+    Task, TaskOutcome, TaskPhase, Tenant, TextId, TextPage, Token, ToolCall, TranscriptPosition,
+    Turn, TurnStep, UsageSource, VectorExtension, WholePlan, distribute, opencode, restore, schema,
 };
 pub use operate::member::{Member, SignInMethod};
 pub use plan::attention::AttentionCount;

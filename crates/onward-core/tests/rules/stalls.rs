@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use onward_core::command::{CreatePlan, HandleStalls, Modification, ModifyPlan};
 use onward_core::decide::handle_stalls;
+use onward_core::event::{Decision, ProgressSource, RequeueReason};
 use onward_core::finding::{Finding, Kind};
 use onward_core::plan::Origin;
-use onward_core::event::{Decision, ProgressSource, RequeueReason};
 use onward_core::policy::{DEFAULT_STALL_THRESHOLD, OnStall, stall_threshold};
 use onward_core::step::{FailReason, StepState};
 use onward_core::watcher::{Watcher, WatcherPolicy};

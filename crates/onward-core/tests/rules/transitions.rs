@@ -10,7 +10,8 @@ use onward_core::transition::{QueueChange, StepAfter, Transition};
 use onward_core::{Code, Command, DEFAULT_STALL_THRESHOLD, StepId, Timestamp};
 
 use crate::harness::{
-    Harness, MINUTE, abandon, captured_plan, create_plan, decision, id, modify, resume_session, spec, sweep,
+    Harness, MINUTE, abandon, captured_plan, create_plan, decision, id, modify, resume_session,
+    spec, sweep,
 };
 
 /// Executes a command and returns its effect on all steps.

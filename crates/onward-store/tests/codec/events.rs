@@ -188,9 +188,23 @@ fn created() -> BoxedStrategy<Created> {
     let list = (vec(new_steps(), 0..3), vec(branches(), 0..3));
     let policy = (spans(), select(&OnStall::ALL[..]));
     let settings = (routings(), option::of(budgets()));
-    ((any::<u128>(), origins), brief, list, policy, sessions(), settings)
+    (
+        (any::<u128>(), origins),
+        brief,
+        list,
+        policy,
+        sessions(),
+        settings,
+    )
         .prop_map(
-            |((plan, origin), brief, (steps, branches), (stall_threshold, on_stall), session, settings)| {
+            |(
+                (plan, origin),
+                brief,
+                (steps, branches),
+                (stall_threshold, on_stall),
+                session,
+                settings,
+            )| {
                 let (routing, budget) = settings;
                 Created {
                     plan: PlanId::from_u128(plan),

@@ -138,7 +138,10 @@ pub(super) async fn own_steps(
         let is_own = step.work().is_some_and(|work| {
             let claim = &work.claim;
             let is_seen = |seen: &SeenClaim| seen.step == id && seen.token == claim.token;
-            let is_holder = claim.session.as_ref().is_some_and(|holder| holder.as_str() == session);
+            let is_holder = claim
+                .session
+                .as_ref()
+                .is_some_and(|holder| holder.as_str() == session);
             is_holder || claims.iter().any(is_seen)
         });
         if is_own && sheet.head.origin != Origin::Agent {

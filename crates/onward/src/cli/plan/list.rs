@@ -11,9 +11,9 @@ use crate::cli::step::{drop_command, resume_command};
 use crate::cli::{Context, NO_PLANS};
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::{Tone, format};
 use crate::output::status::word_mark;
 use crate::output::table::{Cell, Table};
+use crate::output::{Tone, format};
 use crate::wire::plan::PlansAndLists;
 
 /// List plans, most recent activity first
@@ -102,7 +102,8 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
     if page.plans.is_empty() && lists.plans.is_empty() {
         cx.output.note(empty_message(args));
     } else if page.next.is_some() || lists.next.is_some() {
-        cx.output.note(&more(args, [&page, &lists], &database).await?);
+        cx.output
+            .note(&more(args, [&page, &lists], &database).await?);
     }
     Ok(Exit::Done)
 }
@@ -112,7 +113,11 @@ fn table(page: &PlanPage, now: Timestamp) -> Table {
     for listed in &page.plans {
         let (head, word) = (&listed.sheet.head, listed.attention.word);
         let (symbol, tone) = word_mark(word);
-        let state = if listed.archived { "archived" } else { word.label() };
+        let state = if listed.archived {
+            "archived"
+        } else {
+            word.label()
+        };
         let counts = &head.counts;
         let done = counts.completed.saturating_add(counts.skipped);
         table.row([

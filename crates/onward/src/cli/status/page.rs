@@ -120,7 +120,7 @@ fn counts(overview: &Overview, output: Output) -> String {
             parts.push(output.paint(Some(tone), &format!("{number} {label}")));
         }
     }
-    let total: u64 = overview.words.iter().map(|counted| counted.plans).sum();
+    let total: u64 = overview.counts.iter().map(|counted| counted.plans).sum();
     if total == 0 {
         return "0 plans".to_owned();
     }
