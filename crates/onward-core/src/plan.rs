@@ -159,7 +159,7 @@ pub enum Origin {
 
 impl Origin {
     /// Whether inactivity of its agents needs a person. A list that an agent keeps for itself is
-    /// often left unfinished on purpose, so a captured plan never stalls, whoever works on it.
+    /// often left unfinished on purpose, so a captured plan never stalls, even if an agent has claimed its steps.
     pub const fn reports_inactivity(self) -> bool {
         match self {
             Origin::Caller => true,

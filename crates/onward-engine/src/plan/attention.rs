@@ -28,6 +28,29 @@ pub struct AttentionCount {
     pub plans: u64,
 }
 
+/// Which archived plans a list contains. A search by text always includes them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Archived {
+    /// None.
+    #[default]
+    Without,
+    /// All, among the others.
+    With,
+    /// Only them.
+    Only,
+}
+
+impl Archived {
+    /// Whether a list of all plans, or of open ones, contains them.
+    pub const fn when(all: bool) -> Self {
+        if all {
+            Archived::With
+        } else {
+            Archived::Without
+        }
+    }
+}
+
 impl Engine {
     /// Sets how long a plan with a ready step may be without agent activity.
     #[must_use]

@@ -20,6 +20,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::{Error, MATCHES, ObjectKind, match_entry};
+pub use crate::plan::attention::Archived;
 
 /// Text that at least this many plans match is searched by scanning the newest plans instead of the
 /// full-text index.
@@ -53,29 +54,6 @@ pub struct PlanQuery {
     pub archived: Archived,
     /// Only unfinished lists, or only other plans.
     pub unfinished_lists: Option<bool>,
-}
-
-/// Which archived plans a list contains. A search by text always includes them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Archived {
-    /// None.
-    #[default]
-    Without,
-    /// All, among the others.
-    With,
-    /// Only them.
-    Only,
-}
-
-impl Archived {
-    /// Whether a list of all plans, or of open ones, contains them.
-    pub const fn when(all: bool) -> Self {
-        if all {
-            Archived::With
-        } else {
-            Archived::Without
-        }
-    }
 }
 
 impl PlanQuery {

@@ -15,7 +15,7 @@ use crate::sessions::source;
 const MILLISECOND: Duration = Duration::from_millis(1);
 const STALL: Duration = Duration::from_secs(30 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-const PROJECT: &str = "/work/shop";
+const PROJECT: &str = "/src/shop";
 
 fn in_project() -> HookSource {
     HookSource {

@@ -52,7 +52,10 @@ async fn an_unfinished_list_is_in_a_section_and_can_be_dropped_on_both_pages() {
         response.assert_lacks("class=\"tile stuck\"");
     }
     // Only in its section, and in its filter.
-    browser.get("/plans").await.assert_lacks("<table class=\"list");
+    browser
+        .get("/plans")
+        .await
+        .assert_lacks("<table class=\"list");
     let filtered = browser.get("/plans?state=unfinished_list").await;
     filtered.assert_contains("<table class=\"list");
     filtered.assert_lacks("id=\"unfinished\"");

@@ -1,5 +1,5 @@
 //! `onward plan list`: plans with their state, most recent activity first. Unfinished lists of agents
-//! are a section of their own, so that they do not hide the other plans.
+//! are a separate section, so that they do not hide the other plans.
 
 use clap::Args;
 use onward_core::policy::UnknownVariant;

@@ -143,6 +143,8 @@ pub(super) struct PlanTime {
     is_ended: bool,
     /// Whether inactive steps are stuck.
     can_stall: bool,
+    /// Whether it is an unfinished list: no agent works on its steps in progress.
+    is_unfinished: bool,
 }
 
 impl PlanTime {
@@ -151,6 +153,15 @@ impl PlanTime {
             at: now,
             is_ended: head.ended_at().is_some(),
             can_stall: head.origin.reports_inactivity(),
+            is_unfinished: false,
+        }
+    }
+
+    /// With the word for the plan.
+    pub(super) fn with_word(self, word: Word) -> Self {
+        Self {
+            is_unfinished: word == Word::UnfinishedList,
+            ..self
         }
     }
 }
@@ -202,6 +213,7 @@ impl Badge {
             StepStatus::Pending if now.is_ended => ("not_run", '–'),
             StepStatus::InProgress | StepStatus::AwaitingInput if now.is_ended => ("stopped", '■'),
             StepStatus::Pending => ("queued", '○'),
+            StepStatus::InProgress if now.is_unfinished => return Self::UNFINISHED,
             StepStatus::InProgress if is_past(stalls_at, now.at) && !now.can_stall => {
                 return Self::UNFINISHED;
             }

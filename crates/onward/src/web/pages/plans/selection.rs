@@ -119,7 +119,7 @@ impl Selection {
         is_open && self.text().is_none()
     }
 
-    /// Whether unfinished lists are not in the list, but in a section of their own.
+    /// Whether unfinished lists are not in the list, but in a separate section.
     pub(super) fn omits_lists(&self) -> bool {
         ["", "active"].contains(&self.state.as_str()) && self.text().is_none()
     }
