@@ -360,10 +360,11 @@ impl Plan {
         step.silence_limit(call, self.head.stall_threshold)
     }
 
-    /// The stalls, sorted by step order, each by the threshold of its step. A terminal plan has
-    /// none. Detection changes nothing.
+    /// The stalls, sorted by step order, each by the threshold of its step. A terminal plan and a
+    /// captured plan have none. Detection changes nothing.
     pub fn stalls(&self, now: Timestamp, call: Option<Duration>) -> Vec<Stall> {
         self.stalled_steps(now, call)
+            .filter(|_| self.head.origin.reports_inactivity())
             .map(|step| Stall {
                 step: step.id(),
                 attempt: step.attempt(),
@@ -386,6 +387,7 @@ impl Plan {
     /// The next time at which [`stalls`](Self::stalls) can change without a new event.
     pub fn next_stall_at(&self, now: Timestamp, call: Option<Duration>) -> Option<Timestamp> {
         self.in_progress()
+            .filter(|_| self.head.origin.reports_inactivity())
             .filter_map(|step| step.timestamp().stalls_at(self.silence_limit(step, call)))
             .filter(|stalls_at| now <= *stalls_at)
             .min()

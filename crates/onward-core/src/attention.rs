@@ -3,17 +3,23 @@
 //!
 //! The word depends on the steps and on `now`, not on the sweep: a step past its limit is stuck,
 //! whether or not the sweep has marked its plan yet.
+//!
+//! A captured plan is an agent's own list: without an agent it is an unfinished list, which needs no
+//! person, and is archived after a while.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::plan::{PlanHead, PlanState, PlanStatus};
+use crate::plan::{Origin, PlanHead, PlanState, PlanStatus};
 use crate::policy::{UnknownVariant, parse_variant};
 use crate::time::Timestamp;
 
 /// How long a plan with a ready step may be without agent activity, by default.
 pub const DEFAULT_NO_AGENT_AFTER: Duration = Duration::from_secs(10 * 60);
+
+/// How long after its last activity an unfinished list is archived, by default.
+pub const DEFAULT_ARCHIVE_AFTER: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 /// The state of a plan for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +36,8 @@ pub enum Word {
     Working,
     /// No step was ever claimed, and the plan is new.
     NotStarted,
+    /// A captured plan on which no agent works.
+    UnfinishedList,
     /// All steps ended, none failed.
     Done,
     /// All steps ended, and some failed.
@@ -42,13 +50,14 @@ pub enum Word {
 
 impl Word {
     /// All words, the most urgent first.
-    pub const ALL: [Word; 10] = [
+    pub const ALL: [Word; 11] = [
         Word::Stuck,
         Word::NeedsYou,
         Word::NoAgent,
         Word::Blocked,
         Word::Working,
         Word::NotStarted,
+        Word::UnfinishedList,
         Word::Done,
         Word::DoneWithFailures,
         Word::Failed,
@@ -64,6 +73,7 @@ impl Word {
             Word::Blocked => "blocked",
             Word::Working => "working",
             Word::NotStarted => "not_started",
+            Word::UnfinishedList => "unfinished_list",
             Word::Done => "done",
             Word::DoneWithFailures => "done_with_failures",
             Word::Failed => "failed",
@@ -80,6 +90,7 @@ impl Word {
             Word::Blocked => "blocked",
             Word::Working => "working",
             Word::NotStarted => "not started",
+            Word::UnfinishedList => "unfinished list",
             Word::Done => "done",
             Word::DoneWithFailures => "done with failures",
             Word::Failed => "failed",
@@ -173,6 +184,24 @@ pub fn attention(
     now: Timestamp,
     no_agent_after: Duration,
 ) -> Attention {
+    let found = attention_of_caller(head, facts, now, no_agent_after);
+    let is_inactive = matches!(found.word, Word::Stuck | Word::NoAgent | Word::Blocked);
+    if is_inactive && !head.origin.reports_inactivity() {
+        return Attention {
+            word: Word::UnfinishedList,
+            ..found
+        };
+    }
+    found
+}
+
+/// The attention of a plan whose inactivity is reported.
+fn attention_of_caller(
+    head: &PlanHead,
+    facts: &Facts,
+    now: Timestamp,
+    no_agent_after: Duration,
+) -> Attention {
     let at = |word, since| Attention { word, since };
     let has_failures = head.counts.failed > 0;
     let word = Word::for_ended_plan(head.status(), has_failures, head.is_cancelled());
@@ -219,8 +248,8 @@ pub fn attention(
 }
 
 /// The last instant at which a plan without any further activity does not count as having no agent.
-/// `None` if it has ended, a step is in progress, a review is open, no step is pending, or the budget
-/// is exhausted.
+/// `None` if it has ended, a step is in progress, a review is open, no step is pending, the budget
+/// is exhausted, or it is a captured plan.
 pub fn no_agent_at(
     head: &PlanHead,
     active_at: Timestamp,
@@ -229,5 +258,18 @@ pub fn no_agent_at(
     let counts = &head.counts;
     let is_idle = counts.in_progress == 0 && counts.awaiting_input == 0 && counts.pending > 0;
     let is_open = !head.status().is_terminal() && head.exhausted(active_at).is_none();
-    (is_open && is_idle).then(|| active_at.checked_add(no_agent_after))?
+    (is_open && is_idle && head.origin.reports_inactivity())
+        .then(|| active_at.checked_add(no_agent_after))?
+}
+
+/// The time before which the last activity of an archived plan was.
+pub fn archived_before(now: Timestamp, archive_after: Duration) -> Timestamp {
+    let millis = i64::try_from(archive_after.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_sub(millis))
+}
+
+/// Whether a plan is archived: default lists omit it, its state does not change. Only captured plans
+/// that have not ended are archived.
+pub fn is_archived(head: &PlanHead, acted_at: Timestamp, archived_before: Timestamp) -> bool {
+    head.origin == Origin::Agent && !head.status().is_terminal() && acted_at < archived_before
 }

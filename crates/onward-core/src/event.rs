@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::branch::{Branch, BranchVerdict, Effect};
 use crate::budget::{Budget, Exhausted, Used};
 use crate::id::{ArtifactId, BranchId, PlanId, ReviewId, SessionId, SkillExecutionId, StepId};
-use crate::plan::{Brief, PlanFailure, PlanStatus};
+use crate::plan::{Brief, Origin, PlanFailure, PlanStatus};
 use crate::policy::{OnDependencyFailure, OnStall};
 use crate::refusal::Code;
 use crate::routing::Routing;
@@ -309,6 +309,8 @@ impl Change {
 pub struct Created {
     /// The plan's id.
     pub plan: PlanId,
+    /// Who wrote it.
+    pub origin: Origin,
     /// The author's description.
     pub brief: Brief,
     /// The steps, sorted by order.

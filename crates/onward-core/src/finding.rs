@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use crate::event::{Event, ReviewAction};
 use crate::id::{ReviewId, StepId};
+use crate::plan::Origin;
 use crate::policy::{UnknownVariant, parse_variant};
 use crate::stall::Stall;
 use crate::step::Review;
@@ -155,8 +156,15 @@ impl Finding {
         }
     }
 
-    /// The findings of an event. Most events have none.
-    pub fn from_event(event: &Event, at: Timestamp) -> Vec<Self> {
+    /// The findings of an event of a plan with this origin. Most events have none. Of a captured plan,
+    /// only reviews are findings: an agent asks a person.
+    pub fn from_event(event: &Event, origin: Origin, at: Timestamp) -> Vec<Self> {
+        let mut findings = Self::of_event(event, at);
+        findings.retain(|finding| origin.reports_inactivity() || finding.kind == Kind::Review);
+        findings
+    }
+
+    fn of_event(event: &Event, at: Timestamp) -> Vec<Self> {
         match event {
             Event::PlanStalled { stalls } => stalls.iter().map(Self::from_stall).collect(),
             Event::UserReviewed {

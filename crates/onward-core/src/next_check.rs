@@ -26,7 +26,7 @@ pub enum Due {
 }
 
 /// The next check after a commit with these events. A plan that returns to a state in which it can
-/// stall is due immediately.
+/// stall is due immediately. A captured plan is checked only for its reviews and its budget.
 pub(crate) fn after_commit<'s>(
     head: &PlanHead,
     changed: impl Iterator<Item = &'s Step> + Clone,
@@ -54,6 +54,7 @@ pub(crate) fn after_commit<'s>(
         return Due::By(now);
     }
     let stalls = changed.clone();
+    let stalls = stalls.filter(|_| head.origin.reports_inactivity());
     let stalls = stalls.filter_map(|step| step.stalls_at(head.stall_threshold));
     let deadlines = changed.filter_map(Step::deadline);
     let budget = head.budget.and_then(|budget| budget.ends_at());
@@ -86,7 +87,8 @@ pub fn after_check(
     });
     let stalls = in_grace_period
         .chain(next_stall_at)
-        .chain(idle_at(facts, now));
+        .chain(idle_at(facts, now))
+        .filter(|_| head.origin.reports_inactivity());
     let budget = head.budget.and_then(|budget| budget.ends_at());
     stalls.map(Timestamp::next).chain(budget).min()
 }

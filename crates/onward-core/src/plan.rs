@@ -134,8 +134,6 @@ pub struct Brief {
     pub design_rationale: Option<String>,
     /// Notes on the format of the output.
     pub output_formatting_notes: Option<String>,
-    /// Who wrote the plan.
-    pub origin: Origin,
     /// The plan of which this one is a fork.
     pub forked_from: Option<ForkedFrom>,
 }
@@ -160,6 +158,15 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Whether inactivity of its agents needs a person. A list that an agent keeps for itself is
+    /// often left unfinished on purpose, so a captured plan never stalls, even if an agent has claimed its steps.
+    pub const fn reports_inactivity(self) -> bool {
+        match self {
+            Origin::Caller => true,
+            Origin::Agent => false,
+        }
+    }
+
     /// All origins.
     pub const ALL: [Origin; 2] = [Origin::Caller, Origin::Agent];
 
@@ -185,6 +192,8 @@ impl FromStr for Origin {
 pub struct PlanHead {
     /// The plan's id.
     pub id: PlanId,
+    /// Who wrote the plan.
+    pub origin: Origin,
     /// The status with its data.
     pub state: PlanState,
     /// The number of steps in each status.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::Timestamp;
-use onward_core::attention::DEFAULT_NO_AGENT_AFTER;
+use onward_core::attention::{DEFAULT_ARCHIVE_AFTER, DEFAULT_NO_AGENT_AFTER};
 use onward_core::call::CallTimeouts;
 use onward_store::{Address, Changed, Faults, Options, Prepare, Store, SyncMode};
 use tokio::sync::broadcast;
@@ -82,6 +82,8 @@ pub struct Engine {
     pub(crate) call_timeouts: Arc<CallTimeouts>,
     /// How long a plan with a ready step may be without agent activity.
     pub(crate) no_agent_after: Duration,
+    /// How long after its last activity a captured plan is archived.
+    pub(crate) archive_after: Duration,
 }
 
 impl Engine {
@@ -137,6 +139,7 @@ impl Engine {
             embeddings: None,
             call_timeouts: Arc::default(),
             no_agent_after: DEFAULT_NO_AGENT_AFTER,
+            archive_after: DEFAULT_ARCHIVE_AFTER,
         })
     }
 

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | | [`engine`]: opens a database, the handle for everything else; [`caller`]: tenant, name, role and permissions; [`environment`], [`machine`]: clock, randomness and process lookup, and their implementation for this host |
 //! | `run` | the execution loop |
-//! | `plan` | [`create`], [`next_step`], [`submit`], [`step`], [`modify`]: commands; [`status`], [`list`], [`audit`]: queries; [`context`]: context for an agent that starts a step or resumes a plan; [`skill`], [`feedback`]: skill executions, ratings and comments; [`task`]: calls that MCP clients follow as tasks |
+//! | `plan` | [`create`], [`next_step`], [`submit`], [`step`], [`modify`]: commands; [`status`], [`list`], [`audit`], [`journal`]: queries; [`context`]: context for an agent that starts a step or resumes a plan; [`skill`], [`feedback`]: skill executions, ratings and comments; [`task`]: calls that MCP clients follow as tasks |
 //! | `agent` | [`session`]: sessions, turns, stall detection and escalation; [`tool_calls`]: tool calls, recorded before they run, interrupted when no result can arrive |
 //! | [`research`] | artifacts, plan outputs and results; [`search`], [`embed`], [`indexing`]: full-text and semantic search; [`extract`]: structured data extracted by models |
 //! | `operate` | [`sweep`]: acts on stalls; [`notification`]: delivery of notifications; [`access`], [`member`]: tenants, tokens and members; [`transfer`], [`relocate`], [`verify`], [`retention`]: export and import, moves to another database, consistency checks, deletion of old data; [`request_log`]: the log of MCP requests |
@@ -36,8 +36,8 @@ pub use operate::{
     verify,
 };
 pub use plan::{
-    audit, context, create, dependency, feedback, history, list, modify, next_step, skill, status,
-    step, submit, task,
+    audit, context, create, dependency, feedback, history, journal, list, modify, next_step, skill,
+    status, step, submit, task,
 };
 pub use research::{embed, extract, indexing, search, similar};
 
@@ -47,12 +47,13 @@ pub use error::{Error, ObjectKind};
 pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, DRIVER_LOG_TARGETS, Delivery,
     Distribution, DueSession, Entry, Excerpt, Extraction, Faults, Feedback, Hit, HourCount,
-    IndexHealth, Indexed, MANY, Notice, Obstacle, ObstacleKind, OpenPlan, Output, OutputExcerpt,
-    OutputVersion, Owner, PlanCount, PlanCursor, Recent, RequestOrigin, ResultExcerpt, SeenClaim,
-    Session, SessionLine, SessionUsage, Sheet, SkillCount, SkillCursor, Source, StepBrief,
-    StepLine, StepMark, StepNote, StepReport, Subject, SyncMode, Synthetic, Task, TaskOutcome,
-    TaskPhase, Tenant, TextId, TextPage, Token, ToolCall, TranscriptPosition, Turn, TurnStep,
-    UsageSource, VectorExtension, WholePlan, distribute, opencode, restore, schema,
+    IndexHealth, Indexed, JournalCursor, JournalEntry, MANY, Notice, Obstacle, ObstacleKind,
+    OpenPlan, Output, OutputExcerpt, OutputVersion, Owner, PlanCount, PlanCursor, Recent,
+    RequestOrigin, ResultExcerpt, SeenClaim, Session, SessionLine, SessionUsage, Sheet, SkillCount,
+    SkillCursor, Source, StepBrief, StepLine, StepMark, StepNote, StepReport, Subject, SyncMode,
+    Synthetic, Task, TaskOutcome, TaskPhase, Tenant, TextId, TextPage, Token, ToolCall,
+    TranscriptPosition, Turn, TurnStep, UsageSource, VectorExtension, WholePlan, distribute,
+    opencode, restore, schema,
 };
 pub use operate::member::{Member, SignInMethod};
 pub use plan::attention::AttentionCount;

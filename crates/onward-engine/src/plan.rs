@@ -9,6 +9,7 @@ pub mod create;
 pub mod dependency;
 pub mod feedback;
 pub mod history;
+pub mod journal;
 pub(crate) mod late_results;
 mod lifecycle;
 pub mod list;

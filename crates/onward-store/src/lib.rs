@@ -59,6 +59,7 @@ pub use record::extraction::{Extraction, Extractions};
 pub use record::feedback::{Feedback, UserFeedback};
 pub use record::formatting_note::{OutputNotes, StepNotes};
 pub use record::integrity::Integrity;
+pub use record::journal::{JournalCursor, JournalEntry, Journals};
 pub use record::notification::{Delivery, Notice, Notifications};
 pub use record::output::{Output, OutputExcerpt, OutputVersion, Outputs};
 pub use record::request_log::{RequestLog, ToolCall, WrittenCall};

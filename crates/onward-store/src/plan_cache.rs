@@ -309,12 +309,12 @@ mod tests {
         };
         let created = Created {
             plan: PlanId::new(id(number)),
+            origin: Origin::default(),
             brief: Brief {
                 name: "Tides".to_owned(),
                 research_question: "Why twice a day?".to_owned(),
                 design_rationale: None,
                 output_formatting_notes: None,
-                origin: Origin::default(),
                 forked_from: None,
             },
             steps: vec![step],

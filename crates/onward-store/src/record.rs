@@ -6,6 +6,7 @@ pub(crate) mod extraction;
 pub(crate) mod feedback;
 pub(crate) mod formatting_note;
 pub(crate) mod integrity;
+pub(crate) mod journal;
 pub(crate) mod notification;
 pub(crate) mod output;
 pub(crate) mod request_log;

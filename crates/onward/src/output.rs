@@ -2,13 +2,14 @@
 //!
 //! `--quiet` suppresses messages except errors. Colour is used on terminals, unless `NO_COLOR` or
 //! `--color` disables it. `format` sanitizes text and formats durations, `time` prints local time,
-//! `table` aligns columns, `markdown` renders the Markdown of agents, `status`, `call` and `session`
+//! `table` aligns columns, `journal` groups steps by day, `markdown` renders the Markdown of agents, `status`, `call` and `session`
 //! name the states of plans, steps, calls and sessions.
 
 pub(crate) mod budget;
 pub(crate) mod call;
 pub(crate) mod evidence;
 pub(crate) mod format;
+pub(crate) mod journal;
 pub(crate) mod markdown;
 pub(crate) mod status;
 pub(crate) mod table;

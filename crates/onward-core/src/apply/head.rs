@@ -19,6 +19,7 @@ impl PlanHead {
     pub fn new(created: &Created) -> Self {
         Self {
             id: created.plan,
+            origin: created.origin,
             state: PlanState::Planning,
             counts: created
                 .steps

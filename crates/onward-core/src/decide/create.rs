@@ -65,12 +65,12 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
     }
     let created = Created {
         plan: command.plan,
+        origin: command.origin,
         brief: Brief {
             name: command.name.clone(),
             research_question: command.research_question.clone(),
             design_rationale: command.design_rationale.clone(),
             output_formatting_notes: command.output_formatting_notes.clone(),
-            origin: command.origin,
             forked_from: None,
         },
         steps,

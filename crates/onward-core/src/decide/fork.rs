@@ -63,6 +63,7 @@ pub fn decide(
     let steps = copied.iter().filter_map(|step| copies.step(&step.spec));
     let created = Created {
         plan: command.plan,
+        origin: Origin::Caller,
         brief: brief(source, command),
         steps: steps.collect(),
         branches: copies.branches(&copied, ids),
@@ -137,7 +138,6 @@ fn brief(source: &Plan, command: &ForkPlan) -> Brief {
         research_question: question.unwrap_or(&brief.research_question).clone(),
         design_rationale: rationale.or(brief.design_rationale.as_ref()).cloned(),
         output_formatting_notes: brief.output_formatting_notes.clone(),
-        origin: Origin::Caller,
         forked_from: Some(ForkedFrom {
             plan: source.head().id,
             step_order: command.from_order,

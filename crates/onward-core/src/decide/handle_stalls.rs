@@ -8,6 +8,8 @@
 //!
 //! The next check of a plan is never later than one threshold from now: a step whose last activity is
 //! in the future, written by a wrong clock, is recorded as active now.
+//!
+//! A captured plan has no stalls; another session can still take over its inactive steps.
 
 use std::time::Duration;
 
@@ -156,6 +158,7 @@ fn stalled_steps<'a>(
     now: Timestamp,
 ) -> impl Iterator<Item = &'a Step> {
     let steps = facts.in_progress.iter();
+    let steps = steps.filter(|_| facts.head.origin.reports_inactivity());
     steps.filter(move |step| is_past_deadline(facts, command, step, now))
 }
 

@@ -88,7 +88,7 @@ mod tests {
     use crate::budget::{Budget, BudgetState, Exhausted, Limit, Used};
     use crate::event::{RequeueReason, ResumedBy};
     use crate::id::{BranchId, ClaimToken, PlanId, ReviewId, StepId};
-    use crate::plan::{PendingReview, PlanFailure, PlanState};
+    use crate::plan::{Origin, PendingReview, PlanFailure, PlanState};
     use crate::policy::OnStall;
     use crate::progress::Counts;
     use crate::routing::Routing;
@@ -101,6 +101,7 @@ mod tests {
     fn head(project: Option<&str>, state: PlanState) -> PlanHead {
         PlanHead {
             id: PlanId::from_u128(1),
+            origin: Origin::default(),
             state,
             counts: Counts::default(),
             seq: 2,

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use onward_core::attention::{Attention, Facts, Word, attention, no_agent_at};
-use onward_core::plan::{PlanFailure, PlanState};
+use onward_core::attention::{
+    Attention, Facts, Word, archived_before, attention, is_archived, no_agent_at,
+};
+use onward_core::plan::{PlanFailure, PlanHead, PlanState};
 use onward_core::{Counts, Timestamp};
 
-use crate::harness::Harness;
+use crate::harness::{Harness, captured_plan};
 
 const LIMIT: Duration = Duration::from_millis(100);
 
@@ -20,6 +22,7 @@ fn facts() -> Facts {
         stuck_since: None,
         orphaned_at: None,
         asked_at: None,
+        orphaned_at: None,
         has_ready_step: true,
         created_at: at(1),
         worked_at: at(5),
@@ -129,4 +132,78 @@ fn only_an_idle_open_plan_can_lose_its_agent() {
     plan.run(&submit);
     assert_eq!(idle_until(&plan), Some(at(105)));
     assert_eq!(idle_until(&plan.abandoned()), None);
+}
+
+fn captured() -> Harness {
+    Harness::new(captured_plan(2))
+}
+
+#[test]
+fn a_captured_plan_without_an_agent_is_an_unfinished_list() {
+    let word = |state, counts, facts: &Facts, now| {
+        let head = PlanHead {
+            state,
+            counts,
+            ..captured().plan.head().clone()
+        };
+        let Attention { word, since } = attention(&head, facts, at(now), LIMIT);
+        (word, since.as_millis())
+    };
+    let pending = Counts {
+        pending: 2,
+        ..Counts::default()
+    };
+    let working = Counts {
+        in_progress: 1,
+        ..pending
+    };
+    let asking = Counts {
+        awaiting_input: 1,
+        ..pending
+    };
+    let with = |change: fn(&mut Facts)| {
+        let mut facts = facts();
+        change(&mut facts);
+        facts
+    };
+    let inactive = with(|facts| facts.stuck_since = Some(at(2)));
+    let orphaned = with(|facts| facts.orphaned_at = Some(at(3)));
+    let not_ready = with(|facts| facts.has_ready_step = false);
+    let asked = with(|facts| facts.asked_at = Some(at(4)));
+    let executing = || PlanState::Executing;
+    let list = Word::UnfinishedList;
+    assert_eq!(word(executing(), working, &inactive, 9), (list, 2));
+    assert_eq!(word(executing(), working, &orphaned, 9), (list, 3));
+    assert_eq!(word(executing(), pending, &not_ready, 9), (list, 5));
+    assert_eq!(word(executing(), pending, &facts(), 106), (list, 5));
+    assert_eq!(word(PlanState::Planning, pending, &facts(), 106), (list, 5));
+    // An agent works on it, or asks a person.
+    assert_eq!(word(executing(), working, &facts(), 9), (Word::Working, 5));
+    assert_eq!(
+        word(executing(), pending, &facts(), 105),
+        (Word::Working, 5)
+    );
+    assert_eq!(word(executing(), asking, &asked, 9), (Word::NeedsYou, 4));
+    let completed = PlanState::Completed { ended_at: at(8) };
+    assert_eq!(
+        word(completed, Counts::default(), &facts(), 9),
+        (Word::Done, 8)
+    );
+    assert!(!list.needs_person() && !list.is_ended());
+}
+
+#[test]
+fn a_captured_plan_does_not_lose_its_agent() {
+    assert_eq!(no_agent_at(captured().plan.head(), at(5), LIMIT), None);
+}
+
+#[test]
+fn an_open_captured_plan_is_archived_after_the_limit_not_at_it() {
+    let before = archived_before(at(1_000), LIMIT);
+    let is_archived = |plan: &Harness, acted| is_archived(plan.plan.head(), at(acted), before);
+    assert!(is_archived(&captured(), 899));
+    assert!(!is_archived(&captured(), 900));
+    assert!(!is_archived(&captured().abandoned(), 899));
+    assert!(!is_archived(&Harness::with_steps(2), 899));
+    assert_eq!(archived_before(at(5), Duration::MAX), Timestamp::MIN);
 }

@@ -10,6 +10,7 @@ use onward_core::event::Decision;
 use onward_core::finding::{Finding, Kind};
 use onward_core::id::{BranchId, ClaimToken, PlanId};
 use onward_core::next_check::Due;
+use onward_core::plan::Origin;
 use onward_core::transition::Transition;
 use onward_core::{Code, Command, Event, PlanStatus, Refusal, StepId};
 
@@ -397,6 +398,7 @@ fn an_exhausted_budget_is_stuck_and_found_once() {
         stuck_since: None,
         orphaned_at: None,
         asked_at: None,
+        orphaned_at: None,
         has_ready_step: true,
         created_at: worked_at,
         worked_at,
@@ -419,7 +421,7 @@ fn an_exhausted_budget_is_stuck_and_found_once() {
         (Word::Stuck, harness.now)
     );
     assert_eq!(no_agent_at(harness.plan.head(), harness.now, MINUTE), None);
-    let found = |event: &Event| Finding::from_event(event, harness.now);
+    let found = |event: &Event| Finding::from_event(event, Origin::Caller, harness.now);
     let found: Vec<Finding> = events.iter().flat_map(found).collect();
     let kinds: Vec<Kind> = found.iter().map(|found| found.kind).collect();
     assert_eq!(kinds, [Kind::Budget]);

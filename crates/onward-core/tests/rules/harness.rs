@@ -11,6 +11,7 @@ use onward_core::command::{
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, PlanId, ReviewId, SessionId, StepId};
+use onward_core::plan::Origin;
 use onward_core::step::{Claim, ReviewScope, StepResult};
 use onward_core::{
     Code, Command, Event, Plan, PlanStatus, Refusal, StepStatus, StepType, Timestamp, decide,
@@ -33,6 +34,14 @@ pub(crate) fn create_plan(n: u32) -> CreatePlan {
         "test question",
         (1..=n).map(spec).collect(),
     )
+}
+
+/// Captures a plan with `n` steps.
+pub(crate) fn captured_plan(n: u32) -> CreatePlan {
+    CreatePlan {
+        origin: Origin::Agent,
+        ..create_plan(n)
+    }
 }
 
 /// A step with this id.

@@ -8,7 +8,7 @@ use onward_core::next_check;
 use onward_core::watcher::{Watcher, WatcherPolicy};
 use onward_core::{Command, DEFAULT_STALL_THRESHOLD, PlanStatus, Timestamp};
 
-use crate::harness::{Harness, MINUTE, abandon, create_plan, sweep};
+use crate::harness::{Harness, MINUTE, abandon, captured_plan, create_plan, sweep};
 
 fn after_check(harness: &Harness, watcher: Option<Watcher>) -> Option<Timestamp> {
     let mut facts = Facts::from_plan(&harness.plan);
@@ -83,4 +83,10 @@ fn a_resumed_plan_with_a_stalled_step_is_checked_again_once_per_threshold() {
     harness.advance(2 * DEFAULT_STALL_THRESHOLD);
     let next = later(harness.now, DEFAULT_STALL_THRESHOLD);
     assert_eq!(after_check(&harness, None), Some(next.next()));
+}
+
+#[test]
+fn a_captured_plan_is_not_checked_for_stalls() {
+    let harness = Harness::new(captured_plan(2)).started();
+    assert_eq!(after_check(&harness, None), None);
 }

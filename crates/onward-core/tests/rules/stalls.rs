@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use onward_core::command::{HandleStalls, Modification, ModifyPlan};
+use onward_core::command::{CreatePlan, HandleStalls, Modification, ModifyPlan};
 use onward_core::decide::handle_stalls;
 use onward_core::event::{Decision, ProgressSource, RequeueReason};
+use onward_core::finding::{Finding, Kind};
+use onward_core::plan::Origin;
 use onward_core::policy::{DEFAULT_STALL_THRESHOLD, OnStall, stall_threshold};
 use onward_core::step::{FailReason, StepState};
 use onward_core::watcher::{Watcher, WatcherPolicy};
@@ -13,7 +15,9 @@ use onward_core::{
     is_plan_stalled, next_stall_at,
 };
 
-use crate::harness::{Harness, MINUTE, create_plan, decision, id, modify, sweep};
+use crate::harness::{
+    Harness, MINUTE, abandon, captured_plan, create_plan, decision, id, modify, sweep,
+};
 
 const THRESHOLD: Duration = Duration::from_millis(1000);
 
@@ -424,4 +428,53 @@ fn rejects_a_threshold_out_of_range() {
         threshold: Some(Duration::ZERO),
     };
     assert_eq!(harness.rejection_code(&command.into()), Code::InvalidInput);
+}
+
+#[test]
+fn a_captured_plan_has_no_stalls_but_its_inactive_steps_can_be_taken_over() {
+    for policy in OnStall::ALL {
+        let mut harness = Harness::new(CreatePlan {
+            on_stall: policy,
+            ..captured_plan(2)
+        });
+        harness = harness.started().started();
+        harness.advance(31 * MINUTE);
+        assert!(harness.run(&sweep()).is_empty());
+        assert_eq!(harness.plan.stalls(harness.now, None), []);
+        assert_eq!(harness.plan.next_stall_at(harness.now, None), None);
+        let facts = handle_stalls::Facts::from_plan(&harness.plan);
+        let command = HandleStalls::default();
+        let found = handle_stalls::notifiable_stalls(&facts, &command, harness.now);
+        assert_eq!(found, []);
+        let take_over = harness.start_next(None, true);
+        assert_eq!(harness.run(&take_over), ["step_requeued", "step_started"]);
+    }
+}
+
+#[test]
+fn only_reviews_of_a_captured_plan_are_findings() {
+    let now = at(0);
+    let kinds = |event: &Event, origin| -> Vec<Kind> {
+        let found = Finding::from_event(event, origin, now);
+        found.into_iter().map(|finding| finding.kind).collect()
+    };
+    let mut harness = Harness::with_steps(2).started();
+    let request = harness.request_review(1, None);
+    let review = harness.execute(&request).unwrap();
+    let mut harness = Harness::with_steps(1).started();
+    harness.advance(31 * MINUTE);
+    let stalled = harness.execute(&sweep()).unwrap();
+    let abandoned = harness.execute(&abandon()).unwrap();
+    for (events, kind, of_captured) in [
+        (review, Kind::Review, vec![Kind::Review]),
+        (stalled, Kind::Stall, vec![]),
+        (abandoned, Kind::Failure, vec![]),
+    ] {
+        let all = |origin| -> Vec<Kind> {
+            let events = events.iter();
+            events.flat_map(|event| kinds(event, origin)).collect()
+        };
+        assert_eq!(all(Origin::Caller), [kind]);
+        assert_eq!(all(Origin::Agent), of_captured);
+    }
 }

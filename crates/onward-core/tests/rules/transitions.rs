@@ -10,7 +10,8 @@ use onward_core::transition::{QueueChange, StepAfter, Transition};
 use onward_core::{Code, Command, DEFAULT_STALL_THRESHOLD, StepId, Timestamp};
 
 use crate::harness::{
-    Harness, MINUTE, abandon, create_plan, decision, id, modify, resume_session, spec, sweep,
+    Harness, MINUTE, abandon, captured_plan, create_plan, decision, id, modify, resume_session,
+    spec, sweep,
 };
 
 /// Executes a command and returns its effect on all steps.
@@ -179,6 +180,17 @@ fn a_plan_without_a_claimed_step_is_checked_once_it_has_no_agent() {
     let claim = harness.start_next(None, false);
     let claimed = transition_with(&mut harness, &claim, MINUTE);
     assert_eq!(claimed.due, Due::By(stalls_at(&harness).next()));
+}
+
+#[test]
+fn a_captured_plan_is_never_due_for_inactivity() {
+    let mut harness = Harness::new(captured_plan(3));
+    let claim = harness.start_next(None, false);
+    let claimed = transition_with(&mut harness, &claim, MINUTE);
+    assert_eq!(claimed.due, Due::Unchanged);
+    let submit = harness.submit(1, None);
+    let completed = transition_with(&mut harness, &submit, MINUTE);
+    assert_eq!(completed.due, Due::Unchanged);
 }
 
 #[test]

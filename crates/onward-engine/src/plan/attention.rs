@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use onward_core::attention::{Attention, Word, attention};
+use onward_core::attention::{Attention, Word, archived_before, attention};
 use onward_core::role::Permission;
 use onward_core::{PlanId, StepStatus, Timestamp};
 use onward_store::{AuditTrail, HourCount, OpenPlan, PlanLists, StepLine, StepMark, Steps, Which};
@@ -28,6 +28,29 @@ pub struct AttentionCount {
     pub plans: u64,
 }
 
+/// Which archived plans a list contains. A search by text always includes them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Archived {
+    /// None.
+    #[default]
+    Without,
+    /// All, among the others.
+    With,
+    /// Only them.
+    Only,
+}
+
+impl Archived {
+    /// Whether a list of all plans, or of open ones, contains them.
+    pub const fn when(all: bool) -> Self {
+        if all {
+            Archived::With
+        } else {
+            Archived::Without
+        }
+    }
+}
+
 impl Engine {
     /// Sets how long a plan with a ready step may be without agent activity.
     #[must_use]
@@ -41,12 +64,40 @@ impl Engine {
         self.no_agent_after
     }
 
-    /// The open plans with what they need; for each word, the longest in that state first.
+    /// Sets how long after its last activity a captured plan is archived.
+    #[must_use]
+    pub fn with_archive_after(mut self, limit: Duration) -> Self {
+        self.archive_after = limit;
+        self
+    }
+
+    /// The time before which the last activity of an archived plan was.
+    pub(crate) fn archived_before(&self) -> Timestamp {
+        archived_before(self.now(), self.archive_after)
+    }
+
+    /// Number of archived plans.
+    pub async fn count_archived(&self, caller: &Caller) -> Result<u64, Error> {
+        caller.allow(Permission::Read)?;
+        let archived_before = self.archived_before();
+        let count = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move { PlanLists(tx).count_archived(archived_before).await })
+        });
+        Ok(count.await?)
+    }
+
+    /// The open plans with what they need; for each word, the longest in that state first. Without
+    /// archived plans.
     pub async fn open_plans(&self, caller: &Caller) -> Result<Vec<(OpenPlan, Attention)>, Error> {
         caller.allow(Permission::Read)?;
         let (now, limit) = (self.now(), self.no_agent_after);
+        let archived_before = self.archived_before();
         let plans = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move { PlanLists(tx).open_plans(now, MAX_OPEN).await })
+            Box::pin(async move {
+                PlanLists(tx)
+                    .open_plans(now, archived_before, MAX_OPEN)
+                    .await
+            })
         });
         let mut plans: Vec<(OpenPlan, Attention)> = plans
             .await?
@@ -72,7 +123,7 @@ impl Engine {
         Ok(plans.await?.iter().filter(is_stuck).count())
     }
 
-    /// Number of plans per word, for all words.
+    /// Number of plans per word, for all words. Without archived plans.
     pub async fn count_attention(&self, caller: &Caller) -> Result<Vec<AttentionCount>, Error> {
         let open = self.open_plans(caller).await?;
         let ended = self.store.read(&caller.tenant, |tx| {

@@ -246,8 +246,9 @@ async fn store(
     let creation = created(&entry.event)?;
     let origin = complete_origin(tx, origin, session).await?;
     Cached(Transitions(tx)).create(creation, entry, origin);
-    if let Some(at) = entry.at.checked_add(ctx.no_agent_after) {
-        // The sweep reports a plan that no agent starts.
+    // The sweep reports a plan that no agent starts.
+    let reported_at = entry.at.checked_add(ctx.no_agent_after);
+    if let Some(at) = reported_at.filter(|_| creation.origin.reports_inactivity()) {
         Cached(Transitions(tx)).due(creation.plan, Due::By(at.next()));
     }
     Ok(())

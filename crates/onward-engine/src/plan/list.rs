@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use onward_core::attention::{Attention, Word, attention};
+use onward_core::attention::{Attention, Word, attention, is_archived};
 use onward_core::branch::Branch;
 use onward_core::budget::Exhausted;
 use onward_core::id::{OutputId, ReviewId};
@@ -20,6 +20,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::{Error, MATCHES, ObjectKind, match_entry};
+pub use crate::plan::attention::Archived;
 
 /// Text that at least this many plans match is searched by scanning the newest plans instead of the
 /// full-text index.
@@ -49,11 +50,17 @@ pub struct PlanQuery {
     pub owner: Option<String>,
     /// Only plans with an action at or after this time.
     pub since: Option<Timestamp>,
+    /// Archived plans.
+    pub archived: Archived,
+    /// Only unfinished lists, or only other plans.
+    pub unfinished_lists: Option<bool>,
 }
 
 impl PlanQuery {
-    /// Whether the plan has the requested label and owner.
-    fn matches(&self, sheet: &Sheet) -> bool {
+    /// Whether the plan has the requested label, owner, time and kind.
+    fn matches(&self, listed: &Listed) -> bool {
+        let sheet = &listed.sheet;
+        let is_list = listed.attention.word == Word::UnfinishedList;
         let labels = &sheet.head.routing.labels;
         let owner = sheet.owner.person.as_str();
         self.label
@@ -61,10 +68,16 @@ impl PlanQuery {
             .is_none_or(|label| labels.contains(label))
             && self.owner.as_ref().is_none_or(|person| owner == person)
             && self.since.is_none_or(|since| sheet.acted_at >= since)
+            && self.unfinished_lists.is_none_or(|lists| lists == is_list)
+            && (self.archived != Archived::Only || listed.archived)
     }
 
     fn is_filtered(&self) -> bool {
-        self.label.is_some() || self.owner.is_some() || self.since.is_some()
+        self.label.is_some()
+            || self.owner.is_some()
+            || self.since.is_some()
+            || self.unfinished_lists.is_some()
+            || self.archived == Archived::Only
     }
 }
 
@@ -79,6 +92,8 @@ pub struct Listed {
     pub attention: Attention,
     /// The exhausted limit of its budget.
     pub exhausted: Option<Exhausted>,
+    /// Whether default lists omit it.
+    pub archived: bool,
 }
 
 impl Listed {
@@ -158,10 +173,14 @@ impl Engine {
     /// Plans, the most recent action first.
     pub async fn list_plans(&self, caller: &Caller, query: PlanQuery) -> Result<PlanPage, Error> {
         caller.allow(Permission::Read)?;
-        let (now, no_agent_after) = (self.now(), self.no_agent_after);
+        let limits = Limits {
+            now: self.now(),
+            no_agent_after: self.no_agent_after,
+            archived_before: self.archived_before(),
+        };
         let page = self.store.read(&caller.tenant, move |tx| {
             let query = query.clone();
-            Box::pin(async move { plans(tx, query, now, no_agent_after).await })
+            Box::pin(async move { plans(tx, query, limits).await })
         });
         Ok(page.await?)
     }
@@ -418,11 +437,36 @@ impl Engine {
     }
 }
 
+/// The instants and durations that decide what a plan needs.
+#[derive(Clone, Copy)]
+struct Limits {
+    now: Timestamp,
+    no_agent_after: Duration,
+    archived_before: Timestamp,
+}
+
+impl Limits {
+    fn listed(self, found: onward_store::Listed) -> Listed {
+        let onward_store::Listed { sheet, facts } = found;
+        let attention = attention(&sheet.head, &facts, self.now, self.no_agent_after);
+        Listed {
+            attention,
+            exhausted: sheet.head.exhausted(self.now),
+            stalled: attention.word == Word::Stuck,
+            archived: is_archived(&sheet.head, sheet.acted_at, self.archived_before),
+            sheet,
+        }
+    }
+
+    fn all(self, found: Vec<onward_store::Listed>) -> Vec<Listed> {
+        found.into_iter().map(|found| self.listed(found)).collect()
+    }
+}
+
 async fn plans(
     tx: &mut Tx,
     query: PlanQuery,
-    now: Timestamp,
-    no_agent_after: Duration,
+    limits: Limits,
 ) -> Result<PlanPage, onward_store::Error> {
     let is_wanted = |status: &PlanStatus| match query.status {
         Some(requested) => *status == requested,
@@ -433,78 +477,77 @@ async fn plans(
     let text = query.text.as_deref().map(str::trim);
     let text_query = text.filter(|text| !text.is_empty()).map(Query::parse);
     let mut plans = match &text_query {
-        None if query.is_filtered() => scan_recent(tx, None, &statuses, &query, now).await?,
-        None => {
-            let project = query.project_key.as_deref();
-            PlanLists(tx)
-                .list_plans(&statuses, project, query.after, now, limit_plus_one)
-                .await?
-        }
         Some(text_query) if text_query.words().is_empty() => Vec::new(),
-        Some(text_query) => {
+        Some(text_query)
             if !query.is_filtered()
                 && query.project_key.is_none()
                 && PlanLists(tx)
                     .count_plans_with(text_query.words(), SCAN_THRESHOLD)
                     .await?
-                    < u64::from(SCAN_THRESHOLD)
-            {
-                let words = text_query.words();
-                PlanLists(tx)
-                    .plans_with(words, &statuses, query.after, now, limit_plus_one)
-                    .await?
-            } else {
-                scan_recent(tx, Some(text_query), &statuses, &query, now).await?
-            }
+                    < u64::from(SCAN_THRESHOLD) =>
+        {
+            let words = text_query.words();
+            let found = PlanLists(tx)
+                .plans_with(words, &statuses, query.after, limits.now, limit_plus_one)
+                .await?;
+            limits.all(found)
         }
+        Some(_) | None => scan_recent(tx, text_query.as_ref(), &statuses, &query, limits).await?,
     };
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let is_full = plans.len() > limit;
     plans.truncate(limit);
-    let plans: Vec<Listed> = plans
-        .into_iter()
-        .map(|listed| Listed {
-            attention: attention(&listed.sheet.head, &listed.facts, now, no_agent_after),
-            exhausted: listed.sheet.head.exhausted(now),
-            stalled: listed.stalled || listed.sheet.head.stopped_by_budget(now).is_some(),
-            sheet: listed.sheet,
-        })
-        .collect();
     let next = plans.last().map(cursor).filter(|_| is_full);
     Ok(PlanPage { plans, next })
 }
 
 /// Scans the plans, most recently changed first, until enough match. Fast for text that many plans
-/// contain.
+/// contain. Without a text and a filter, the first batch is the page.
 async fn scan_recent(
     tx: &mut Tx,
     text_query: Option<&Query>,
     statuses: &[PlanStatus],
     query: &PlanQuery,
-    now: Timestamp,
-) -> Result<Vec<onward_store::Listed>, onward_store::Error> {
+    limits: Limits,
+) -> Result<Vec<Listed>, onward_store::Error> {
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let times = match query.archived {
+        Archived::Without if text_query.is_none() => (limits.now, limits.archived_before),
+        Archived::Without | Archived::With | Archived::Only => (limits.now, Timestamp::MIN),
+    };
     let mut after = query.after;
     let mut batch = query.limit.saturating_add(1);
-    let mut plans: Vec<onward_store::Listed> = Vec::new();
+    let mut plans: Vec<Listed> = Vec::new();
     loop {
-        let read = PlanLists(tx)
-            .list_plans(statuses, query.project_key.as_deref(), after, now, batch)
-            .await?;
-        let is_older = |listed: &onward_store::Listed| {
+        let read = if query.archived == Archived::Only {
+            let newest = PlanCursor {
+                acted_at: limits.archived_before,
+                plan: PlanId::new(Uuid::nil()),
+            };
+            let after = after.unwrap_or(newest);
+            PlanLists(tx)
+                .captured_plans(after, limits.now, batch)
+                .await?
+        } else {
+            let project = query.project_key.as_deref();
+            PlanLists(tx)
+                .list_plans(statuses, project, after, times, batch)
+                .await?
+        };
+        let is_older = |found: &onward_store::Listed| {
             query
                 .since
-                .is_some_and(|since| listed.sheet.acted_at < since)
+                .is_some_and(|since| found.sheet.acted_at < since)
         };
         let ended = read.len() < usize::try_from(batch).unwrap_or(usize::MAX)
             || read.last().is_some_and(is_older);
         batch = batch.saturating_mul(2).min(MAX_BATCH.max(batch));
-        after = read.last().map(|listed| cursor_of(&listed.sheet)).or(after);
-        plans.extend(read.into_iter().filter(|listed| {
+        after = read.last().map(|found| cursor_of(&found.sheet)).or(after);
+        plans.extend(limits.all(read).into_iter().filter(|listed| {
             let brief = &listed.sheet.brief;
             let texts = [&*brief.name, &brief.research_question];
             let has_words = text_query.is_none_or(|query| query.matches(&texts));
-            has_words && query.matches(&listed.sheet)
+            has_words && query.matches(listed)
         }));
         if ended || plans.len() > limit {
             return Ok(plans);

@@ -100,9 +100,10 @@ async fn read(
     let sheet = listed.sheet;
     let attention = attention(&sheet.head, &listed.facts, now, no_agent_after);
     let is_terminal = sheet.head.status().is_terminal();
+    let can_stall = !is_terminal && sheet.head.origin.reports_inactivity();
     let plan_threshold = sheet.head.stall_threshold;
     let (mut stalled, mut next_stall_at) = (Vec::new(), None);
-    if !is_terminal && threshold.is_some() {
+    if can_stall && threshold.is_some() {
         // With an overriding threshold, any step in progress may be stalled.
         let in_progress = Which::In(StepStatus::InProgress);
         let lines = Steps(tx)
@@ -119,7 +120,7 @@ async fn read(
             }
         }
         stalled.truncate(usize::try_from(MAX_LISTED).unwrap_or(usize::MAX));
-    } else if !is_terminal {
+    } else if can_stall {
         let lines = Steps(tx)
             .step_lines(plan, Which::StalledAt(now), 0, MAX_LISTED)
             .await?;
@@ -146,7 +147,7 @@ async fn read(
     Ok(Status {
         reviews,
         exhausted: sheet.head.exhausted(now),
-        stopped_by_budget: sheet.head.stopped_by_budget(now).is_some(),
+        stopped_by_budget: can_stall && sheet.head.stopped_by_budget(now).is_some(),
         derived: sheet.head.counts.derived_status(),
         stalled,
         current: open.into_iter().min_by_key(|line| line.order),

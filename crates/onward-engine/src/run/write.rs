@@ -65,7 +65,7 @@ pub(super) fn commit(
         Artifacts(tx).discard(artifact);
     }
     for event in &events {
-        for finding in Finding::from_event(event, ctx.now) {
+        for finding in Finding::from_event(event, head.origin, ctx.now) {
             Notifications(tx).add_notice(head.id, &finding, ctx.now);
         }
     }

@@ -470,6 +470,11 @@ pub(crate) fn list_calls() -> Vec<Call> {
             .list_plans(&c, all_plans())),
         call!("stored_bytes", [Read], |e, c, ids| e.stored_bytes(&c)),
         call!("count_plans", [Read], |e, c, ids| e.count_plans(&c)),
+        call!("count_archived", [Read], |e, c, ids| e.count_archived(&c)),
+        call!("projects", [Read], |e, c, ids| e.projects(&c, 9)),
+        call!("journal", [Read], |e, c, ids| async move {
+            e.journal(&c, "/work", None, 9).await
+        }),
         call!("list_skills", [Read], |e, c, ids| {
             e.list_skills(&c, SkillQuery::default())
         }),

@@ -29,6 +29,7 @@ mod approval;
 mod attention;
 mod branches;
 mod budget;
+mod captured_plans;
 mod change_feed;
 mod claims;
 mod clock_jumps;

@@ -186,6 +186,9 @@ CREATE INDEX plans_by_status ON plans (tenant_id, status, acted_about, steps);
 -- For counting ended plans by outcome. A change of an open plan does not touch it.
 CREATE INDEX plans_ended ON plans (tenant_id, status, failed, failure_kind)
     WHERE ended_at IS NOT NULL;
+-- For archived captured plans.
+CREATE INDEX plans_captured ON plans (tenant_id, acted_about)
+    WHERE origin = 'agent' AND ended_at IS NULL;
 CREATE INDEX plans_forks ON plans (tenant_id, forked_from) WHERE forked_from IS NOT NULL;
 CREATE INDEX plans_of_project ON plans (tenant_id, project_key, status) WHERE project_key IS NOT NULL;
 

@@ -215,15 +215,15 @@ fn created(details: Owned) -> Result<Created, Undecodable> {
         .map(|(index, json)| json.branch(&format!("branchingConditions[{index}]")));
     Ok(Created {
         plan: required("planId", details.plan_id)?.0,
+        origin: match details.origin {
+            None => Origin::default(),
+            origin => word("origin", origin, &Origin::ALL, Origin::as_str)?,
+        },
         brief: Brief {
             name: required("name", details.name)?,
             research_question: required("researchQuestion", details.research_question)?,
             design_rationale: details.plan_design_rationale,
             output_formatting_notes: details.output_formatting_notes,
-            origin: match details.origin {
-                None => Origin::default(),
-                origin => word("origin", origin, &Origin::ALL, Origin::as_str)?,
-            },
             forked_from: details.forked_from.map(Into::into),
         },
         steps: each(required("steps", details.steps)?),

@@ -171,7 +171,7 @@ impl<'e> Details<'e, &'e str, &'e Json> {
         self.research_question = Some(&plan.brief.research_question);
         self.plan_design_rationale = plan.brief.design_rationale.as_deref();
         self.output_formatting_notes = plan.brief.output_formatting_notes.as_deref();
-        let origin = plan.brief.origin;
+        let origin = plan.origin;
         self.origin = (origin != Origin::default()).then_some(origin.as_str());
         self.forked_from = plan.brief.forked_from.as_ref().map(ForkedFromJson::from);
         self.steps = Some(each(&plan.steps));

@@ -13,7 +13,7 @@ use crate::query::Query;
 use crate::row::plan::{self, OpenPlan, Sheet};
 use crate::statement::Statement;
 use crate::tx::Tx;
-use crate::value::{Row, first, params};
+use crate::value::{Row, Value, first, params};
 
 /// End of a page of plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +40,6 @@ pub struct PlanCount {
 pub struct Listed {
     /// The plan.
     pub sheet: Sheet,
-    /// Whether one of its steps is past its stall threshold.
-    pub stalled: bool,
     /// The facts that determine its state for users.
     pub facts: Facts,
 }
@@ -64,17 +62,23 @@ pub struct PlanLists<'t>(pub &'t mut Tx);
 
 impl PlanLists<'_> {
     /// Plans in these statuses, of a project if given, after the cursor, most recent change first.
+    /// Without open captured plans that have no action since `archived_before`.
     pub async fn list_plans(
         &mut self,
         statuses: &[PlanStatus],
         project: Option<&str>,
         behind: Option<PlanCursor>,
-        now: Timestamp,
+        (now, archived_before): (Timestamp, Timestamp),
         limit: u32,
     ) -> Result<Vec<Listed>, Error> {
         let (at, id) = place(behind);
         let query = |status: &PlanStatus| {
-            let mut params = params![now, at, id, limit, status.as_str()];
+            let archived_before = if status.is_terminal() {
+                Timestamp::MIN
+            } else {
+                archived_before
+            };
+            let mut params = params![now, at, id, limit, status.as_str(), archived_before];
             let query = match project {
                 None => Query::PlansIn,
                 Some(key) => {
@@ -94,6 +98,26 @@ impl PlanLists<'_> {
         });
         plans.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(plans)
+    }
+
+    /// Open captured plans after the cursor, most recent change first.
+    pub async fn captured_plans(
+        &mut self,
+        behind: PlanCursor,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Listed>, Error> {
+        let params = params![now, behind.acted_at, behind.plan.as_uuid(), limit];
+        let rows = self.0.rows(Query::PlansArchived, params).await?;
+        rows.into_iter().map(listed).collect()
+    }
+
+    /// Number of open captured plans without an action since this time.
+    pub async fn count_archived(&mut self, archived_before: Timestamp) -> Result<u64, Error> {
+        let params = params![archived_before];
+        let rows = self.0.rows(Query::PlansArchivedCount, params).await?;
+        let count = first(Some(rows), |row| row.cells("plans").u64("plans"))?;
+        Ok(count.unwrap_or(0))
     }
 
     /// Plans in these statuses after the cursor whose name and question contain all these words,
@@ -165,9 +189,16 @@ impl PlanLists<'_> {
     }
 
     /// Open plans with the facts that determine their state for users, the longest without an
-    /// action first; at most `limit` per status.
-    pub async fn open_plans(&mut self, now: Timestamp, limit: u32) -> Result<Vec<OpenPlan>, Error> {
-        self.open_plans_by(Query::PlansOpen, now, limit).await
+    /// action first; at most `limit` per status. Without captured plans that have no action since
+    /// `archived_before`.
+    pub async fn open_plans(
+        &mut self,
+        now: Timestamp,
+        archived_before: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<OpenPlan>, Error> {
+        let params = |status: PlanStatus| params![now, status.as_str(), limit, archived_before];
+        self.open_plans_by(Query::PlansOpen, params).await
     }
 
     /// The open plans that can be stuck: those with a step past its limit or with a budget.
@@ -176,19 +207,19 @@ impl PlanLists<'_> {
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<OpenPlan>, Error> {
-        self.open_plans_by(Query::PlansMaybeStuck, now, limit).await
+        let params = |status: PlanStatus| params![now, status.as_str(), limit];
+        self.open_plans_by(Query::PlansMaybeStuck, params).await
     }
 
     async fn open_plans_by(
         &mut self,
         text: Query,
-        now: Timestamp,
-        limit: u32,
+        params: impl Fn(PlanStatus) -> Vec<Value>,
     ) -> Result<Vec<OpenPlan>, Error> {
         let open = PlanStatus::ALL
             .into_iter()
             .filter(|status| !status.is_terminal());
-        let query = |status: PlanStatus| Statement::new(text, params![now, status.as_str(), limit]);
+        let query = |status: PlanStatus| Statement::new(text, params(status));
         let rows = self.0.query(open.map(query).collect()).await?;
         rows.into_iter().flatten().map(plan::open_plan).collect()
     }
@@ -245,11 +276,5 @@ fn place(behind: Option<PlanCursor>) -> (Timestamp, Uuid) {
 
 fn listed(row: Row) -> Result<Listed, Error> {
     let (sheet, facts) = plan::sheet_and_facts(row)?;
-    // A terminal plan is not stalled, regardless of the state of its steps when it ended.
-    let stalled = facts.stuck_since.is_some() && !sheet.head.status().is_terminal();
-    Ok(Listed {
-        sheet,
-        stalled,
-        facts,
-    })
+    Ok(Listed { sheet, facts })
 }

@@ -3,10 +3,11 @@
 -- fragment: head
 plan_id, status, open_reviews, marked_at, ended_at, failure_kind, failure_words,
 last_session, pending, in_progress, awaiting_input, completed, skipped, failed, seq,
-stall_threshold_ms, on_stall, on_dependency_failure, superseded, project_key, labels, priority, budget
+stall_threshold_ms, on_stall, on_dependency_failure, origin, superseded, project_key, labels, priority,
+budget
 
 -- fragment: sheet
-name, research_question, design_rationale, output_formatting_notes, origin, created_at, updated_at,
+name, research_question, design_rationale, output_formatting_notes, created_at, updated_at,
 acted_at, worked_at, created_by, client, host, directory, forked_from, forked_step, tokens
 
 -- name: plan_sheet
@@ -32,11 +33,13 @@ CASE WHEN EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = $1
 
 -- name: plans_in
 -- Plans in one status, most recent change first; `$3` and `$4` are the end of the previous page.
+-- Captured plans without an action since `$7` are archived.
 -- The inner query selects the page, so that texts are read and stalls counted only for its plans.
 SELECT {head}, {sheet}, {attention}
 FROM (SELECT plan_id AS listed FROM plans
     WHERE tenant_id = $1 AND status = $6 AND acted_about <= CAST($3 AS bigint) / 10000
         AND (acted_at < $3 OR (acted_at = $3 AND plan_id < $4))
+        AND (origin = 'caller' OR acted_at >= $7)
     ORDER BY acted_about DESC, acted_at DESC, plan_id DESC LIMIT $5) AS page
 JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
 ORDER BY acted_at DESC, plan_id DESC;
@@ -45,11 +48,27 @@ ORDER BY acted_at DESC, plan_id DESC;
 -- As `plans_in`, for one project. Reads all its plans in the status.
 SELECT {head}, {sheet}, {attention}
 FROM (SELECT plan_id AS listed FROM plans
-    WHERE tenant_id = $1 AND project_key = $7 AND status = $6
+    WHERE tenant_id = $1 AND project_key = $8 AND status = $6
         AND (acted_at < $3 OR (acted_at = $3 AND plan_id < $4))
+        AND (origin = 'caller' OR acted_at >= $7)
     ORDER BY acted_at DESC, plan_id DESC LIMIT $5) AS page
 JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
 ORDER BY acted_at DESC, plan_id DESC;
+
+-- name: plans_archived
+-- Captured plans that have not ended, most recent change first, after `$3` and `$4`.
+SELECT {head}, {sheet}, {attention}
+FROM (SELECT plan_id AS listed FROM plans
+    WHERE tenant_id = $1 AND origin = 'agent' AND ended_at IS NULL
+        AND acted_about <= CAST($3 AS bigint) / 10000
+        AND (acted_at < $3 OR (acted_at = $3 AND plan_id < $4))
+    ORDER BY acted_about DESC, acted_at DESC, plan_id DESC LIMIT $5) AS page
+JOIN plans ON plans.tenant_id = $1 AND plans.plan_id = page.listed
+ORDER BY acted_at DESC, plan_id DESC;
+
+-- name: plans_archived_count
+SELECT count(*) AS plans FROM plans
+WHERE tenant_id = $1 AND origin = 'agent' AND ended_at IS NULL AND acted_at < $2;
 
 -- name: plan_route
 UPDATE plans SET project_key = $3, labels = $4, priority = CAST($5 AS bigint)
@@ -70,14 +89,15 @@ UPDATE plans SET tokens = coalesce(tokens, 0) + $3 WHERE tenant_id = $1 AND plan
 
 -- name: plans_open
 -- Open plans in one status, with the facts for their attention, without texts. There are few open
--- plans, and each needs a few index lookups.
+-- plans, and each needs a few index lookups. Captured plans without an action since `$5` are archived.
 SELECT {open_plan} FROM plans WHERE tenant_id = $1 AND status = $3
+    AND (origin = 'caller' OR acted_at >= $5)
 ORDER BY acted_about, plan_id LIMIT $4;
 
 -- name: plans_maybe_stuck
 -- As `plans_open`, only plans with a step past its limit or with a budget. All other plans cost one
--- index lookup.
-SELECT {open_plan} FROM plans WHERE tenant_id = $1 AND status = $3
+-- index lookup. A captured plan does not stall.
+SELECT {open_plan} FROM plans WHERE tenant_id = $1 AND status = $3 AND origin = 'caller'
     AND (budget IS NOT NULL OR EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = $1
         AND steps.plan_id = plans.plan_id AND steps.status = 'in_progress' AND steps.stalls_at < $2))
 ORDER BY acted_about, plan_id LIMIT $4;

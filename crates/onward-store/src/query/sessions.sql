@@ -217,10 +217,12 @@ INSERT INTO directory_plans (tenant_id, directory, plan_id, seen_at) VALUES ($1,
 ON CONFLICT (tenant_id, directory, plan_id) DO UPDATE SET seen_at = excluded.seen_at;
 
 -- name: directory_plans_open
--- The open plans that were worked on from a directory, most recent first.
+-- The open plans that were worked on from a directory, most recent first. Captured plans without an
+-- action since `$4` are archived.
 SELECT plans.plan_id AS plan_id, plans.awaiting_input AS awaiting_input FROM directory_plans JOIN plans
     ON plans.tenant_id = $1 AND plans.plan_id = directory_plans.plan_id
 WHERE directory_plans.tenant_id = $1 AND directory_plans.directory = $2 AND plans.ended_at IS NULL
+    AND (plans.origin = 'caller' OR plans.acted_at >= $4)
 ORDER BY directory_plans.seen_at DESC, plans.plan_id LIMIT $3;
 
 -- name: directory_plans_delete

@@ -330,13 +330,14 @@ impl Sessions<'_> {
     }
 
     /// The open plans that were worked on from a directory, most recent first, each with its number
-    /// of pending reviews.
+    /// of pending reviews. Without captured plans that have no action since `archived_before`.
     pub async fn plans_of_directory(
         &mut self,
         directory: &str,
+        archived_before: Timestamp,
         limit: u32,
     ) -> Result<Vec<(PlanId, u32)>, Error> {
-        let params = params![directory, limit];
+        let params = params![directory, limit, archived_before];
         let rows = self.0.rows(Query::DirectoryPlansOpen, params).await?;
         let plans = rows.into_iter().map(|row| {
             let mut cells = row.cells("plans");

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 
 use onward_core::attention::Facts;
 use onward_core::id::{ReviewId, SessionId};
-use onward_core::plan::{Brief, ForkedFrom, PendingReview, PlanFailure, PlanState};
+use onward_core::plan::{Brief, ForkedFrom, Origin, PendingReview, PlanFailure, PlanState};
 use onward_core::routing::Routing;
 use onward_core::{Counts, PlanHead, PlanId, PlanStatus, StepId, Timestamp};
 
@@ -231,7 +231,6 @@ fn read_sheet(cells: &mut Cells) -> Result<Sheet, Error> {
             research_question: cells.string("research_question")?,
             design_rationale: cells.maybe_string("design_rationale")?,
             output_formatting_notes: cells.maybe_string("output_formatting_notes")?,
-            origin: cells.word("origin")?,
             forked_from: None,
         },
         created_at: cells.at("created_at")?,
@@ -319,6 +318,7 @@ fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
     };
     let mut head = PlanHead {
         id,
+        origin: Origin::default(),
         state,
         last_session: cells.maybe_text("last_session")?.map(SessionId::new),
         counts: Counts {
@@ -337,6 +337,7 @@ fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
         routing: Routing::default(),
         budget: None,
     };
+    head.origin = cells.word("origin")?;
     head.counts.superseded = cells.u32("superseded")?;
     head.routing.project_key = cells.maybe_string("project_key")?;
     head.routing.labels = read_labels(cells)?;
@@ -425,7 +426,7 @@ pub(crate) fn fixed(sheet: &Sheet, tag: VersionTag) -> Vec<Value> {
         sheet.owner.origin.host.as_deref(),
         sheet.owner.origin.directory.as_deref(),
         tag.0,
-        sheet.brief.origin.as_str(),
+        sheet.head.origin.as_str(),
         sheet.head.counts.superseded,
         sheet.brief.forked_from.map(|fork| *fork.plan.as_uuid()),
         sheet.brief.forked_from.map(|fork| fork.step_order),

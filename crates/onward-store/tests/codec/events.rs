@@ -180,26 +180,40 @@ fn branches() -> BoxedStrategy<Branch> {
 
 fn created() -> BoxedStrategy<Created> {
     let notes = (option::of(text()), option::of(text()));
-    let origin = (select(&Origin::ALL[..]), option::of(sources()));
-    let brief = (text(), text(), notes, origin).prop_map(
-        |(name, research_question, notes, (origin, forked_from))| Brief {
+    let brief = (text(), text(), notes, option::of(sources())).prop_map(
+        |(name, research_question, notes, forked_from)| Brief {
             name,
             research_question,
             design_rationale: notes.0,
             output_formatting_notes: notes.1,
-            origin,
             forked_from,
         },
     );
+    let origins = select(&Origin::ALL[..]);
     let list = (vec(new_steps(), 0..3), vec(branches(), 0..3));
     let policy = (spans(), select(&OnStall::ALL[..]));
     let settings = (routings(), option::of(budgets()), dependency_policies());
-    (any::<u128>(), brief, list, policy, sessions(), settings)
+    (
+        (any::<u128>(), origins),
+        brief,
+        list,
+        policy,
+        sessions(),
+        settings,
+    )
         .prop_map(
-            |(plan, brief, (steps, branches), (stall_threshold, on_stall), session, settings)| {
+            |(
+                (plan, origin),
+                brief,
+                (steps, branches),
+                (stall_threshold, on_stall),
+                session,
+                settings,
+            )| {
                 let (routing, budget, on_dependency_failure) = settings;
                 Created {
                     plan: PlanId::from_u128(plan),
+                    origin,
                     brief,
                     steps,
                     branches,

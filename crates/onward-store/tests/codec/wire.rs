@@ -98,12 +98,12 @@ fn new_step_json() -> Value {
 fn a_created_plan_has_the_keys_of_the_call_that_created_it() {
     let created = Created {
         plan: PlanId::from_u128(9),
+        origin: Origin::default(),
         brief: Brief {
             name: "Tides".to_owned(),
             research_question: "Why two a day?".to_owned(),
             design_rationale: Some("Sources first.".to_owned()),
             output_formatting_notes: Some("One page.".to_owned()),
-            origin: Origin::default(),
             forked_from: Some(ForkedFrom {
                 plan: PlanId::from_u128(8),
                 step_order: 4,

@@ -147,7 +147,8 @@ async fn open_at(cx: &Context, address: &Address, settings: Settings) -> Result<
     let mut engine = Engine::open(address, settings)
         .await?
         .with_call_timeouts(cx.config.calls.timeouts())
-        .with_no_agent_after(cx.config.watch.no_agent_after());
+        .with_no_agent_after(cx.config.watch.no_agent_after())
+        .with_archive_after(cx.config.capture.archive_after());
     if let Some(embeddings) = &cx.config.embeddings {
         engine = engine.with_embedder(Arc::new(EmbeddingClient::new(embeddings)));
     }

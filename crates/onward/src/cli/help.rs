@@ -56,7 +56,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// Two examples per command.
-const EXAMPLES: [(&str, [&str; 2]); 61] = [
+const EXAMPLES: [(&str, [&str; 2]); 62] = [
     (
         "status",
         ["onward status", "onward status --json | jq .needsYou"],
@@ -72,6 +72,13 @@ const EXAMPLES: [(&str, [&str; 2]); 61] = [
     (
         "plan show",
         ["onward plan show 5fa2", "onward plan show Backfill"],
+    ),
+    (
+        "plan journal",
+        [
+            "onward plan journal",
+            "onward plan journal ~/src/shop --limit 500",
+        ],
     ),
     (
         "plan log",

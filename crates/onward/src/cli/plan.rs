@@ -7,6 +7,7 @@ mod definition;
 mod delete;
 mod edit;
 mod fork;
+mod journal;
 mod list;
 mod log;
 mod new;
@@ -24,6 +25,7 @@ use crate::failure::Result;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     List(list::List),
+    Journal(journal::Journal),
     Show(show::Show),
     Log(log::Log),
     Next(next::Next),
@@ -43,6 +45,7 @@ pub(crate) enum Command {
 pub(super) async fn run(command: &Command, cx: &Context) -> Result {
     match command {
         Command::List(args) => list::run(args, cx).await,
+        Command::Journal(args) => journal::run(args, cx).await,
         Command::Show(args) => show::run(args, cx).await,
         Command::Log(args) => log::run(args, cx).await,
         Command::Next(args) => next::run(args, cx).await,

@@ -63,6 +63,8 @@ struct OverviewJson {
     /// The number of plans per word.
     attention: BTreeMap<&'static str, u64>,
     needs_you: Vec<PlanItem>,
+    /// Agents' own lists without an agent, the latest first.
+    unfinished_lists: Vec<PlanItem>,
     stalled: Vec<StalledPlan>,
     reviews: Vec<Review>,
     in_progress: Vec<StepInProgress>,
@@ -250,8 +252,11 @@ impl Overview {
     }
 
     /// The steps of a plan that are past their limit.
-    fn stuck_steps(&self, plan: PlanId, now: Timestamp) -> Vec<&StepLine> {
-        let steps = self.in_progress.get(&plan).map_or(&[][..], Vec::as_slice);
+    fn stuck_steps(&self, listed: &Listed, now: Timestamp) -> Vec<&StepLine> {
+        let head = &listed.sheet.head;
+        let steps = self.in_progress.get(&head.id);
+        let steps = steps.filter(|_| head.origin.reports_inactivity());
+        let steps = steps.map_or(&[][..], Vec::as_slice);
         steps.iter().filter(|line| line.is_stalled(now)).collect()
     }
 }
@@ -294,7 +299,7 @@ impl OverviewJson {
             since: listed.attention.since.to_string(),
             owner: OwnerView::new(&listed.sheet.owner),
             stuck_steps: overview
-                .stuck_steps(listed.sheet.head.id, now)
+                .stuck_steps(listed, now)
                 .iter()
                 .map(|line| line.order)
                 .collect(),
@@ -326,6 +331,13 @@ impl OverviewJson {
                 .plans
                 .iter()
                 .filter(needs_person)
+                .map(item)
+                .collect(),
+            unfinished_lists: overview
+                .plans
+                .iter()
+                .rev()
+                .filter(|listed| listed.attention.word == Word::UnfinishedList)
                 .map(item)
                 .collect(),
             stalled: overview

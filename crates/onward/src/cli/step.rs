@@ -182,3 +182,8 @@ pub(super) async fn outlook(database: &Database, plan: PlanId) -> Result<String>
 pub(super) fn resume_command(plan: &str) -> String {
     format!("claude \"continue onward plan {plan}\"")
 }
+
+/// The command that cancels a plan that no agent continues.
+pub(super) fn drop_command(plan: &str) -> String {
+    format!("onward plan abandon {plan}")
+}

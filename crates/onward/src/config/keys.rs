@@ -144,6 +144,8 @@ tables! {
         plans: Mode = key(CAPTURE, Fixed("on"), Project,
             "`on`: approved plans and task lists; `approved`: approved plans only");
         min_tasks: u32 = key(Number(1, 100), Fixed("3"), Project, "shorter task lists are not captured");
+        archive_after_days: u32 = key(Number(1, 36_500), Fixed("14"), Project,
+            "days after its last activity in which an unfinished list is still in the default lists");
     }
     Calls("calls.", "timeouts of tool calls; see docs/calls.md", None) {
         default_timeout_ms: u64 = key(MILLISECONDS, Fixed("120000"), Project,

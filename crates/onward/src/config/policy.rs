@@ -54,6 +54,11 @@ impl Capture {
             min_tasks: self.min_tasks,
         }
     }
+
+    /// How long after its last activity an unfinished list is archived.
+    pub(crate) fn archive_after(&self) -> Duration {
+        Duration::from_secs(24 * 60 * 60 * u64::from(self.archive_after_days))
+    }
 }
 
 impl Watch {

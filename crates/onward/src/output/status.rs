@@ -4,6 +4,7 @@
 use std::fmt;
 
 use onward_core::attention::Word;
+use onward_core::plan::Origin;
 use onward_core::session::SessionStatus;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
 use onward_engine::StepLine;
@@ -41,7 +42,7 @@ pub(crate) const fn word_mark(word: Word) -> (char, Tone) {
         Word::NeedsYou => ('◆', Tone::Attention),
         Word::NoAgent => ('◌', Tone::Unattended),
         Word::Working => ('▶', Tone::Active),
-        Word::NotStarted => ('○', Tone::Faint),
+        Word::NotStarted | Word::UnfinishedList => ('○', Tone::Faint),
         Word::Done => ('✓', Tone::Good),
         Word::DoneWithFailures => ('✓', Tone::Attention),
         Word::Failed => ('✕', Tone::Alert),
@@ -85,7 +86,7 @@ pub(crate) struct StepMark {
 }
 
 impl StepMark {
-    pub(crate) fn new(line: &StepLine, now: Timestamp) -> Self {
+    pub(crate) fn new(line: &StepLine, origin: Origin, now: Timestamp) -> Self {
         if line.superseded_by.is_some() {
             return Self {
                 symbol: '↻',
@@ -93,13 +94,21 @@ impl StepMark {
                 tone: Some(Tone::Faint),
             };
         }
-        let is_stuck = line.is_stalled(now);
+        let is_inactive = line.is_stalled(now) || line.orphaned_at.is_some();
+        let is_stuck = line.is_stalled(now) && origin.reports_inactivity();
         let (symbol, tone) = match line.status {
             StepStatus::InProgress if is_stuck => {
                 return Self {
                     symbol: '▲',
                     label: STUCK,
                     tone: Some(Tone::Alert),
+                };
+            }
+            StepStatus::InProgress if is_inactive && !origin.reports_inactivity() => {
+                return Self {
+                    symbol: '◌',
+                    label: "unfinished",
+                    tone: Some(Tone::Faint),
                 };
             }
             StepStatus::InProgress => ('▶', Tone::Active),

@@ -55,6 +55,12 @@ impl Zone {
         self.zone.iana_name().unwrap_or("local time").to_owned()
     }
 
+    /// The date in words, `Wednesday, 18 November 2026`.
+    pub(crate) fn day(self, at: Timestamp) -> String {
+        let day = self.format(at, "%A, %-d %B %Y");
+        day.trim_end_matches('Z').to_owned()
+    }
+
     /// The hour of the day.
     pub(crate) fn hour(self, at: Timestamp) -> i64 {
         let hour = self.format(at, "%H");

@@ -4,7 +4,7 @@ use onward_core::policy::{MAX_CURSOR, MAX_SEARCH, MAX_SESSION_ID, MAX_TIME};
 use onward_core::routing::{MAX_LABEL, MAX_PROJECT_KEY};
 use onward_core::{PlanStatus, Timestamp};
 use onward_engine::context::MAX_CHARS;
-use onward_engine::list::PlanQuery;
+use onward_engine::list::{Archived, PlanQuery};
 use onward_engine::{Caller, PlanCursor};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -85,6 +85,8 @@ impl Spec for ListActivePlans {
             label: input.label,
             owner: input.owner,
             since: params::timestamp(input.since, "since")?,
+            archived: Archived::when(input.include_finished.unwrap_or(false)),
+            unfinished_lists: None,
         };
         let page = context.engine.list_plans(caller, query).await?;
         let max_chars = input.max_chars.unwrap_or(Self::DEFAULT_CHARS);

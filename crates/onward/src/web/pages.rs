@@ -18,6 +18,7 @@ mod fields;
 mod form;
 mod format;
 mod inbox;
+mod journal;
 mod jump;
 mod layout;
 mod library;
@@ -38,6 +39,7 @@ mod step;
 mod tag;
 mod text;
 mod timeline;
+mod unfinished;
 mod who;
 
 use std::sync::Arc;
@@ -113,6 +115,7 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/plans/{plan}/steps/{step}/move", post(actions::move_to))
         .route("/decide/{token}", get(decide::show).post(decide::submit))
         .route("/inbox", get(inbox::show))
+        .route("/journal", get(journal::show))
         .route("/jump", get(jump::show))
         .route("/reviews", get(|uri: Uri| moved("/inbox", uri)))
         .route("/reviews/{id}", get(inbox::show_review))

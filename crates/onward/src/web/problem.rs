@@ -117,7 +117,10 @@ impl Problem {
 
     /// The paths and messages of invalid input.
     pub(crate) fn invalid_input(&self) -> Vec<(String, String)> {
-        let issues = self.details.as_ref().and_then(|details| details.get("issues"));
+        let issues = self
+            .details
+            .as_ref()
+            .and_then(|details| details.get("issues"));
         let issues = issues.and_then(Value::as_array).into_iter().flatten();
         let text = |issue: &Value, name: &str| Some(issue.get(name)?.as_str()?.to_owned());
         issues

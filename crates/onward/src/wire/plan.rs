@@ -1,6 +1,6 @@
 //! Plan lists and the response of `get_plan_status`.
 
-use onward_core::plan::{Brief, Origin, PlanState};
+use onward_core::plan::{Origin, PlanHead, PlanState};
 use onward_core::routing::{DEFAULT_PRIORITY, Routing};
 use onward_core::step::ReviewBy;
 use onward_core::{Counts, PlanId, PlanStatus};
@@ -55,6 +55,9 @@ struct Plan {
     /// `agent` if the plan mirrors an agent's own plan or task list.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
+    /// An unfinished list without recent activity
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    archived: bool,
     #[serde(flatten)]
     routing: RoutingView,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,8 +89,8 @@ impl RoutingView {
 }
 
 /// The origin of a plan that no caller created.
-fn origin(brief: &Brief) -> Option<&'static str> {
-    (brief.origin == Origin::Agent).then_some(brief.origin.as_str())
+fn origin(head: &PlanHead) -> Option<&'static str> {
+    (head.origin == Origin::Agent).then_some(head.origin.as_str())
 }
 
 impl Plans {
@@ -114,6 +117,27 @@ impl Plans {
     }
 }
 
+/// Plans, and the agents' own lists without an agent.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlansAndLists {
+    #[serde(flatten)]
+    plans: Plans,
+    unfinished_lists: Vec<Plan>,
+}
+
+impl PlansAndLists {
+    pub(crate) fn new(plans: &PlanPage, lists: &PlanPage) -> Self {
+        let (mut plans, lists) = (Plans::new(plans), Plans::new(lists));
+        plans.truncated |= lists.truncated;
+        plans.more = plans.more.or(lists.more);
+        Self {
+            plans,
+            unfinished_lists: lists.plans,
+        }
+    }
+}
+
 impl Plan {
     fn new(listed: &Listed, cut: &mut bool) -> Self {
         let sheet = &listed.sheet;
@@ -130,7 +154,8 @@ impl Plan {
             total_steps: sheet.head.counts.total(),
             updated_at: super::at(sheet.updated_at),
             completed_at: sheet.head.ended_at().map(super::at),
-            origin: origin(&sheet.brief),
+            origin: origin(&sheet.head),
+            archived: listed.archived,
             routing: RoutingView::new(&sheet.head.routing),
             budget: (sheet.head.budget.as_ref())
                 .map(|budget| BudgetView::new(budget, listed.exhausted.as_ref(), sheet.tokens)),
@@ -392,7 +417,7 @@ impl PlanDetails {
             stall_threshold_ms: sheet.head.stall_threshold.map(super::ms),
             plan_design_rationale: brief.design_rationale.clone(),
             output_formatting_notes: brief.output_formatting_notes.clone(),
-            origin: origin(brief),
+            origin: origin(&sheet.head),
             forked_from: view.forked_from,
             forks: view.forks,
             routing: view.routing,

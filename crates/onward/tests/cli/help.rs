@@ -117,8 +117,8 @@ fn the_walk_finds_commands_and_subcommands() {
     }
     let plan = subcommands(&help(&["plan".to_owned()]));
     let expected = [
-        "list", "show", "log", "next", "edit", "budget", "create", "new", "template", "resume",
-        "abandon", "fork", "delete",
+        "list", "journal", "show", "log", "next", "edit", "budget", "create", "new", "template",
+        "resume", "abandon", "fork", "delete",
     ];
     assert_eq!(plan, expected);
 }

@@ -41,7 +41,8 @@ fn report_list(harness: &Harness, agent: &str, tasks: &[(&str, &str)]) {
 
 pub(crate) fn plans(harness: &Harness) -> Vec<Value> {
     let list = harness.run_json(&["plan", "list", "--all", "--json"]);
-    list["plans"].as_array().unwrap().clone()
+    let of = |key: &str| list[key].as_array().unwrap().clone();
+    [of("plans"), of("unfinishedLists")].concat()
 }
 
 /// The steps of a plan in order: title and status.
@@ -389,4 +390,35 @@ fn the_audit_trail_records_every_change_of_the_list() {
         golden.push_str(&format!("plan: {}\n\n", plan["status"].as_str().unwrap()));
     }
     compare_golden("capture", &golden);
+}
+
+#[test]
+fn the_list_of_an_ended_session_is_unfinished_and_can_be_dropped() {
+    let harness = Harness::new("capture-unfinished", "claude-code");
+    let tasks = [
+        ("Read the orders", "completed"),
+        ("Export to CSV", "in_progress"),
+        ("Stream large files", "pending"),
+    ];
+    report_list(&harness, "claude-code", &tasks);
+    let listed = || harness.run_json(&["plan", "list", "--json"]);
+    assert_eq!(listed()["plans"][0]["attention"], "working");
+    harness.send("session_end");
+    assert_eq!(listed()["plans"], json!([]));
+    let list = &listed()["unfinishedLists"][0];
+    assert_eq!(list["attention"], "unfinished_list");
+    let id = list["planId"].as_str().unwrap();
+    let status = harness.run_json(&["status", "--json"]);
+    assert_eq!(status["needsYou"], json!([]));
+    assert_eq!(status["unfinishedLists"][0]["planId"], id);
+    assert_eq!(status["attention"]["unfinished_list"], 1);
+    let directory = harness.work_dir().display().to_string();
+    let journal = harness.run_json(&["plan", "journal", &directory, "--json"]);
+    let day = &journal["days"][0]["plans"][0];
+    assert_eq!((&day["planId"], &day["done"]), (&json!(id), &json!(1)));
+    assert_eq!(day["completed"][0]["title"], "Read the orders");
+    harness.run_json(&["plan", "abandon", id, "--json"]);
+    assert_eq!(listed()["unfinishedLists"], json!([]));
+    let status = harness.run_json(&["status", "--json"]);
+    assert_eq!(status["attention"]["cancelled"], 1);
 }

@@ -80,7 +80,10 @@ async fn typed_questions_are_inputs_of_the_form() {
     assert_eq!(rejected.status, 400);
     assert_eq!(rejected.html.matches("aria-invalid").count(), 1);
     assert_eq!(rejected.html.matches("autofocus").count(), 1);
-    let id_of_error = format!("aria-describedby=\"error-{}-count\"", text(&requested, "reviewId"));
+    let id_of_error = format!(
+        "aria-describedby=\"error-{}-count\"",
+        text(&requested, "reviewId")
+    );
     rejected.assert_contains(&id_of_error);
     rejected.assert_contains("<option value=\"red\" selected>");
     rejected.assert_contains("name=\"field-sizes\" value=\"blue\" checked>");

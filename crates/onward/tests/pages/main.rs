@@ -23,6 +23,7 @@ mod reorder;
 mod search;
 mod sessions;
 mod skills;
+mod unfinished_lists;
 
 use onward_testbed::Program;
 

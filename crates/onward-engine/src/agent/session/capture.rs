@@ -19,7 +19,7 @@ use onward_core::policy::MAX_QUESTION;
 use onward_core::role::Permission;
 use onward_core::secret;
 use onward_core::step::StepResult;
-use onward_core::{Command, StepId, StepStatus};
+use onward_core::{Command, StepId, StepStatus, Timestamp};
 use onward_store::{Captured, Plans, Session, Sessions, Steps, Tx, Which};
 use std::sync::Arc;
 
@@ -316,7 +316,10 @@ impl Capture<'_> {
     ) -> Result<Option<(PlanId, Vec<CapturedStep>)>, Error> {
         let mut plans: Vec<PlanId> = taken_up.into_iter().collect();
         if let Some(project) = self.source.project() {
-            let open = Sessions(tx).plans_of_directory(project, MAX_PLANS).await?;
+            // A list that continues an archived plan brings it back.
+            let open = Sessions(tx)
+                .plans_of_directory(project, Timestamp::MIN, MAX_PLANS)
+                .await?;
             plans.extend(open.iter().map(|(plan, _)| *plan));
         }
         let mut found: Vec<(PlanId, Vec<CapturedStep>)> = Vec::new();
@@ -324,7 +327,7 @@ impl Capture<'_> {
             let Some(sheet) = Plans(tx).sheet(plan).await? else {
                 continue;
             };
-            if sheet.brief.origin != Origin::Agent {
+            if sheet.head.origin != Origin::Agent {
                 continue;
             }
             let Some(steps) = self.open_steps(tx, state, plan).await? else {

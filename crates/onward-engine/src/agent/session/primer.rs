@@ -68,22 +68,26 @@ impl Engine {
     ) -> Result<ProjectState, Error> {
         caller.allow(Permission::Read)?;
         let (mut project, now) = (project.to_owned(), self.now());
+        let archived_before = self.archived_before();
         sanitize::text(&mut project);
         let state = self.store.read(&caller.tenant, move |tx| {
             let project = project.clone();
-            Box::pin(async move { load(tx, &project, now).await })
+            Box::pin(async move { load(tx, &project, now, archived_before).await })
         });
         state.await
     }
 }
 
-/// Loads the open plans of a project.
+/// Loads the open plans of a project, without archived ones.
 pub(super) async fn load(
     tx: &mut Tx,
     project: &str,
     now: Timestamp,
+    archived_before: Timestamp,
 ) -> Result<ProjectState, Error> {
-    let plans = Sessions(tx).plans_of_directory(project, MAX_PLANS).await?;
+    let plans = Sessions(tx)
+        .plans_of_directory(project, archived_before, MAX_PLANS)
+        .await?;
     let is_in_review = |(_, reviews): &&(_, u32)| *reviews > 0;
     let count = |plans: usize| u32::try_from(plans).unwrap_or(u32::MAX);
     let mut state = ProjectState {
@@ -103,9 +107,10 @@ pub(super) async fn load(
         open.extend(Steps(tx).step_lines(plan, Which::In(status), 0, 1).await?);
     }
     let current = open.into_iter().min_by_key(|line| line.order);
+    let can_stall = sheet.head.origin.reports_inactivity();
     state.plan = Some(OpenPlan {
         sheet,
-        is_stalled: current.as_ref().is_some_and(|line| line.is_stalled(now)),
+        is_stalled: can_stall && current.as_ref().is_some_and(|line| line.is_stalled(now)),
         current,
         last_completed: Steps(tx).last_completed(plan).await?,
     });
@@ -139,7 +144,7 @@ pub(super) async fn own_steps(
                 .is_some_and(|holder| holder.as_str() == session);
             is_holder || claims.iter().any(is_seen)
         });
-        if is_own && sheet.brief.origin != Origin::Agent {
+        if is_own && sheet.head.origin != Origin::Agent {
             let plan = sheet.head.id;
             own.push(OwnStep { plan, step });
         }

@@ -81,7 +81,7 @@ async fn remind(
         let is_held = step.status() == StepStatus::InProgress
             && token.is_none_or(|token| step.claim().is_some_and(|claim| claim.token == *token));
         let sheet = Plans(tx).sheet(plan).await?;
-        if !is_held || sheet.is_none_or(|sheet| sheet.brief.origin == Origin::Agent) {
+        if !is_held || sheet.is_none_or(|sheet| sheet.head.origin == Origin::Agent) {
             continue;
         }
         claims.push(HeldClaim {

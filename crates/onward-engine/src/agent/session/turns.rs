@@ -207,6 +207,7 @@ impl Engine {
         sanitize::optional_text(&mut event);
         event.iter_mut().for_each(truncate_id);
         let ctx = self.session_context(caller, &source.session);
+        let archived_before = self.archived_before();
         let started = self.store.write(&caller.tenant, move |tx| {
             let (source, environment) = (source.clone(), Arc::clone(&environment));
             let (ctx, event) = (ctx.clone(), event.clone());
@@ -223,7 +224,7 @@ impl Engine {
                     }
                 }
                 if let Some(project) = source.project() {
-                    started.project = primer::load(tx, project, now).await?;
+                    started.project = primer::load(tx, project, now, archived_before).await?;
                 }
                 if !source.is_subagent() {
                     let own = primer::own_steps(tx, &source.session, &session.claims).await?;

@@ -72,7 +72,6 @@ fn build_plan(command: &CreatePlan, ctx: &Context<'_>) -> Result<Plan, Code> {
         research_question: command.research_question.clone(),
         design_rationale: command.design_rationale.clone(),
         output_formatting_notes: command.output_formatting_notes.clone(),
-        origin: command.origin,
         forked_from: None,
     };
     let steps = steps.into_iter().map(Step::new).collect();

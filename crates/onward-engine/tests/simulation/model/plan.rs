@@ -6,7 +6,7 @@ use std::time::Duration;
 use onward_core::branch::Action;
 use onward_core::budget::{Budget, Exhausted};
 use onward_core::id::{ArtifactId, BranchId, SessionId};
-use onward_core::plan::{Brief, PendingReview, PlanFailure, PlanState};
+use onward_core::plan::{Brief, Origin, PendingReview, PlanFailure, PlanState};
 use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::routing::Routing;
 use onward_core::step::FailReason;
@@ -353,6 +353,7 @@ impl Plan {
         };
         PlanHead {
             id: self.id,
+            origin: Origin::Caller,
             state,
             counts: Counts {
                 pending: self.count(StepStatus::Pending),

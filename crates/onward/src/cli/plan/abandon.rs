@@ -17,7 +17,7 @@ pub(crate) struct Abandon {
     id: String,
     /// Reason, recorded in the plan's audit trail
     #[arg(long, value_name = "TEXT")]
-    reason: String,
+    reason: Option<String>,
 }
 
 pub(super) async fn run(args: &Abandon, cx: &Context) -> Result {
@@ -25,7 +25,7 @@ pub(super) async fn run(args: &Abandon, cx: &Context) -> Result {
     let Database { engine, caller, .. } = &database;
     let plan = database.find_plan(&args.id).await?;
     let name = engine.sheet(caller, plan).await?.brief.name;
-    let reason = Some(args.reason.clone());
+    let reason = args.reason.clone();
     let status = engine.abandon_plan(caller, plan, reason).await?;
     cx.output.note(&format!(
         "`{}` cancelled; the plan is kept, and its steps cannot be claimed",

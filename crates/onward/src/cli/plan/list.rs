@@ -1,23 +1,25 @@
-//! `onward plan list`: plans with their state, most recent activity first.
+//! `onward plan list`: plans with their state, most recent activity first. Unfinished lists of agents
+//! are a separate section, so that they do not hide the other plans.
 
 use clap::Args;
 use onward_core::policy::UnknownVariant;
 use onward_core::{PlanStatus, Timestamp};
-use onward_engine::list::{PlanPage, PlanQuery};
+use onward_engine::list::{Archived, PlanPage, PlanQuery};
 
 use crate::cli::database::Database;
+use crate::cli::step::{drop_command, resume_command};
 use crate::cli::{Context, NO_PLANS};
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::format;
 use crate::output::status::word_mark;
 use crate::output::table::{Cell, Table};
-use crate::wire::plan::Plans;
+use crate::output::{Tone, format};
+use crate::wire::plan::PlansAndLists;
 
 /// List plans, most recent activity first
 #[derive(Args)]
 pub(crate) struct List {
-    /// Include finished plans
+    /// Include finished plans and archived lists
     #[arg(long)]
     all: bool,
     /// Maximum number of plans
@@ -60,7 +62,7 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
         caller,
         now,
     } = &database;
-    let query = PlanQuery {
+    let query = |unfinished_lists| PlanQuery {
         limit: args.limit,
         after: None,
         finished: args.all,
@@ -70,49 +72,79 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
         label: args.label.clone(),
         owner: args.owner.clone(),
         since: args.since,
+        archived: Archived::when(args.all),
+        unfinished_lists: Some(unfinished_lists),
     };
-    let page = engine.list_plans(caller, query).await?;
+    let page = engine.list_plans(caller, query(false)).await?;
+    let lists = engine.list_plans(caller, query(true)).await?;
     if cx.output.json {
-        cx.output.print_json(&Plans::new(&page))?;
+        cx.output.print_json(&PlansAndLists::new(&page, &lists))?;
     } else {
-        let head = ["PLAN", "STATE", "SINCE", "STEPS", "WHO", "NAME"];
-        let mut table = Table::new(&head);
-        for listed in &page.plans {
-            let (head, word) = (&listed.sheet.head, listed.attention.word);
-            let (symbol, tone) = word_mark(word);
-            let counts = &head.counts;
-            let done = counts.completed.saturating_add(counts.skipped);
-            table.row([
-                format::short_id(head.id).into(),
-                Cell::toned(format!("{symbol} {}", word.label()), Some(tone)),
-                format::age(now.since(listed.attention.since)).into(),
-                Cell::number(format!("{done}/{}", counts.total())),
-                format::person(&listed.sheet.owner.person).into(),
-                (&listed.sheet.brief.name).into(),
-            ]);
+        let mut text = String::new();
+        if !page.plans.is_empty() {
+            text = table(&page, *now).render(cx.output, "");
         }
-        if !table.is_empty() {
-            cx.output.print(&table.render(cx.output, ""))?;
+        if let Some(first) = lists.plans.first() {
+            let gap = if text.is_empty() { "" } else { "\n" };
+            let title = cx.output.paint(Some(Tone::Heading), "UNFINISHED LISTS");
+            text.push_str(&format!("{gap}{title}\n"));
+            text.push_str(&table(&lists, *now).render(cx.output, ""));
+            let id = database.short_plan(first.sheet.head.id).await?;
+            let (resume, drop) = (resume_command(&id), drop_command(&id));
+            let actions = format!("continue: {resume} · drop: {drop}");
+            let actions = cx.output.paint(Some(Tone::Faint), &actions);
+            text.push_str(&format!("{actions}\n"));
+        }
+        if !text.is_empty() {
+            cx.output.print(&text)?;
         }
     }
-    if page.plans.is_empty() {
+    if page.plans.is_empty() && lists.plans.is_empty() {
         let has_plans = !engine.count_plans(caller).await?.is_empty();
         cx.output.note(empty_message(args, has_plans));
-    } else if page.next.is_some() {
-        cx.output.note(&more(args, &page, &database).await?);
+    } else if page.next.is_some() || lists.next.is_some() {
+        cx.output
+            .note(&more(args, [&page, &lists], &database).await?);
     }
     Ok(Exit::Done)
 }
 
+fn table(page: &PlanPage, now: Timestamp) -> Table {
+    let mut table = Table::new(&["PLAN", "STATE", "SINCE", "STEPS", "WHO", "NAME"]);
+    for listed in &page.plans {
+        let (head, word) = (&listed.sheet.head, listed.attention.word);
+        let (symbol, tone) = word_mark(word);
+        let state = if listed.archived {
+            "archived"
+        } else {
+            word.label()
+        };
+        let counts = &head.counts;
+        let done = counts.completed.saturating_add(counts.skipped);
+        table.row([
+            format::short_id(head.id).into(),
+            Cell::toned(format!("{symbol} {state}"), Some(tone)),
+            format::age(now.since(listed.attention.since)).into(),
+            Cell::number(format!("{done}/{}", counts.total())),
+            format::person(&listed.sheet.owner.person).into(),
+            (&listed.sheet.brief.name).into(),
+        ]);
+    }
+    table
+}
+
 /// How many plans the list omits. The number of matches of a query is not known.
-async fn more(args: &List, page: &PlanPage, database: &Database) -> Result<String> {
-    let shown = page.plans.len();
+async fn more(args: &List, pages: [&PlanPage; 2], database: &Database) -> Result<String> {
+    let shown: usize = pages.iter().map(|page| page.plans.len()).sum();
     let limit = args.limit.saturating_mul(5).max(100);
-    let counts = database.engine.count_plans(&database.caller).await?;
+    let counts = database.engine.count_attention(&database.caller).await?;
     let counts = counts
         .iter()
-        .filter(|counted| args.all || !counted.status.is_terminal());
-    let total: u64 = counts.map(|counted| counted.plans).sum();
+        .filter(|counted| args.all || !counted.word.is_ended());
+    let mut total: u64 = counts.map(|counted| counted.plans).sum();
+    if args.all {
+        total += database.engine.count_archived(&database.caller).await?;
+    }
     Ok(match args.query {
         None => format!("showing {shown} of {total} (use `--limit {limit}` for more)"),
         Some(_) => format!("showing the first {shown} (use `--limit {limit}` for more)"),

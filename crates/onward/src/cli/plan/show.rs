@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use clap::Args;
 use onward_core::attention::Word;
-use onward_core::plan::PlanState;
+use onward_core::plan::{Origin, PlanState};
 use onward_core::{StepStatus, Timestamp};
 use onward_engine::status::{StalledStep, Status};
 use onward_engine::{Caller, Engine, StepLine};
 
 use crate::cli::Context;
 use crate::cli::database::Database;
-use crate::cli::step::resume_command;
+use crate::cli::step::{drop_command, resume_command};
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::status::{StepMark, word_mark};
@@ -65,7 +65,7 @@ pub(super) async fn run(args: &Show, cx: &Context) -> Result {
     let steps = steps(engine, caller, &status, limit).await?;
     let mut text = head(&status, cx, *now);
     text.push('\n');
-    text.push_str(&table(&steps, *now).render(cx.output, "  "));
+    text.push_str(&table(&steps, status.sheet.head.origin, *now).render(cx.output, "  "));
     let total = status.sheet.head.counts.last_order();
     let left = total.saturating_sub(u32::try_from(steps.len()).unwrap_or(u32::MAX));
     if left > 0 {
@@ -209,6 +209,9 @@ fn verdict(status: &Status, cx: &Context, now: Timestamp) -> String {
         Word::Done | Word::DoneWithFailures => {
             format!("{} {since}", status.attention.word.label())
         }
+        Word::UnfinishedList => {
+            format!("an agent's own list, unfinished; last activity {since} ({age})")
+        }
         Word::NotStarted => String::new(),
     }
 }
@@ -228,10 +231,10 @@ fn stuck(stalled: &[StalledStep], since: &str, age: &str) -> String {
     format!("{steps}: no update since {since} ({age}{limit})")
 }
 
-fn table(steps: &[StepLine], now: Timestamp) -> Table {
+fn table(steps: &[StepLine], origin: Origin, now: Timestamp) -> Table {
     let mut table = Table::new(&["", "", "", "", ""]).with_flexible(&[2, 4]);
     for line in steps {
-        let mark = StepMark::new(line, now);
+        let mark = StepMark::new(line, origin, now);
         let title = line.title.as_deref().unwrap_or(line.step_type.as_str());
         table.row([
             Cell::toned(mark.symbol.to_string(), mark.tone),
@@ -314,6 +317,7 @@ fn commands(status: &Status, id: &str) -> Vec<(&'static str, String)> {
         }
         Word::NeedsYou => vec![("decide", format!("onward review show {id}"))],
         Word::NoAgent | Word::NotStarted => vec![proceed],
+        Word::UnfinishedList => vec![proceed, ("drop", drop_command(id))],
         Word::Blocked => {
             let failed = status.failed.iter();
             let failed = failed.filter(|line| line.superseded_by.is_none()).take(1);

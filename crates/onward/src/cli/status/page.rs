@@ -15,7 +15,7 @@ use onward_engine::{Address, Listed, SessionLine, session};
 use super::Overview;
 use crate::cli::Context;
 use crate::cli::database::Database;
-use crate::cli::step::resume_command;
+use crate::cli::step::{drop_command, resume_command};
 use crate::config::location;
 use crate::failure::Result;
 use crate::output::status::{session_label, word_mark};
@@ -23,13 +23,14 @@ use crate::output::{Output, Tone, format};
 use crate::serving;
 
 /// The words of open plans, in the order of the sections.
-const SECTIONS: [(Word, &str); 6] = [
+const SECTIONS: [(Word, &str); 7] = [
     (Word::Stuck, "STUCK"),
     (Word::NeedsYou, "NEEDS YOU"),
     (Word::NoAgent, "NO AGENT"),
     (Word::Blocked, "BLOCKED"),
     (Word::Working, "WORKING"),
     (Word::NotStarted, "NOT STARTED"),
+    (Word::UnfinishedList, "UNFINISHED LISTS"),
 ];
 /// The maximum widths of the columns for details and people.
 const MAX_DETAIL: usize = 20;
@@ -113,13 +114,14 @@ fn counts(overview: &Overview, output: Output) -> String {
             let label = match (word, number) {
                 (Word::NeedsYou, 1) => "needs you",
                 (Word::NeedsYou, _) => "need you",
+                (Word::UnfinishedList, 2..) => "unfinished lists",
                 _ => word.label(),
             };
             let (_, tone) = word_mark(word);
             parts.push(output.paint(Some(tone), &format!("{number} {label}")));
         }
     }
-    let total: u64 = overview.words.iter().map(|counted| counted.plans).sum();
+    let total: u64 = overview.counts.iter().map(|counted| counted.plans).sum();
     if total == 0 {
         return "0 plans".to_owned();
     }
@@ -139,11 +141,14 @@ async fn section(
     (word, title): (Word, &'static str),
     max_rows: usize,
 ) -> Result<Option<Section>> {
-    let plans: Vec<&Listed> = overview
-        .plans
-        .iter()
+    let plans = overview.plans.iter();
+    let mut plans: Vec<&Listed> = plans
         .filter(|listed| listed.attention.word == word)
         .collect();
+    if word == Word::UnfinishedList {
+        // The latest is the one to continue.
+        plans.reverse();
+    }
     let Some(first) = plans.first() else {
         return Ok(None);
     };
@@ -157,13 +162,17 @@ async fn section(
         Word::Stuck if first.is_stopped_by_budget() => {
             Some(format!("raise: onward plan budget {id}"))
         }
-        Word::Stuck => match overview.stuck_steps(first.sheet.head.id, database.now)[..] {
+        Word::Stuck => match overview.stuck_steps(first, database.now)[..] {
             [step] => Some(format!("release: onward step release {id}/{}", step.order)),
             _ => Some(format!("release: onward step release {id}")),
         },
         Word::NeedsYou => Some(format!("decide: onward review show {id}")),
         Word::NoAgent | Word::NotStarted => Some(format!("resume: {}", resume_command(&id))),
         Word::Blocked => Some(format!("see: onward plan show {id}")),
+        Word::UnfinishedList => {
+            let (resume, drop) = (resume_command(&id), drop_command(&id));
+            Some(format!("continue: {resume} · drop: {drop}"))
+        }
         Word::Working | Word::Done | Word::DoneWithFailures | Word::Failed | Word::Cancelled => {
             None
         }
@@ -186,7 +195,7 @@ fn row(overview: &Overview, database: &Database, listed: &Listed, id: &str) -> R
     match listed.attention.word {
         Word::Stuck if listed.is_stopped_by_budget() => detail = "budget".to_owned(),
         Word::Stuck => {
-            let stuck = overview.stuck_steps(head.id, now);
+            let stuck = overview.stuck_steps(listed, now);
             if let Some(first) = stuck.first() {
                 id = format!("{id}/{}", first.order);
             }
@@ -215,6 +224,7 @@ fn row(overview: &Overview, database: &Database, listed: &Listed, id: &str) -> R
                 detail = done(counts);
             }
         }
+        Word::UnfinishedList => detail = done(counts),
         Word::NoAgent | Word::Blocked | Word::NotStarted => {
             detail = format!("{} pending", counts.pending);
             if counts.failed > 0 {

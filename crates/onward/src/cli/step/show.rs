@@ -86,7 +86,7 @@ impl Page<'_> {
     fn render(&self) -> String {
         let (output, now) = (self.cx.output, self.database.now);
         let spec = &self.step.spec;
-        let mark = StepMark::new(self.line, now);
+        let mark = StepMark::new(self.line, self.sheet.head.origin, now);
         let title = spec.title.as_deref().unwrap_or(spec.step_type.as_str());
         let title = format!("Step {}, {}", self.step.order, format::sanitize_line(title));
         let mut text = crate::output::heading(output, &title, &mark.to_string(), mark.tone);
@@ -210,8 +210,9 @@ impl Page<'_> {
         if self.sheet.head.status().is_terminal() {
             return Vec::new();
         }
+        let can_stall = self.sheet.head.origin.reports_inactivity();
         match self.line.status {
-            StepStatus::InProgress if self.line.is_stalled(self.database.now) => vec![
+            StepStatus::InProgress if can_stall && self.line.is_stalled(self.database.now) => vec![
                 ("release", format!("onward step release {id}")),
                 ("fail", format!("onward step fail {id}")),
             ],

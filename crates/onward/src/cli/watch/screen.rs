@@ -4,6 +4,7 @@
 //! hides reviews and sessions; plans are always displayed. Text from agents is sanitized.
 
 use onward_core::StepStatus;
+use onward_core::plan::Origin;
 use onward_engine::{Listed, StepLine, session};
 use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
@@ -230,7 +231,9 @@ fn steps(
 ) -> Vec<Line<'static>> {
     let plan = view.plans.iter();
     let mut plan = plan.filter(|listed| Some(listed.sheet.head.id) == state.opened);
-    let title = match plan.next() {
+    let listed = plan.next();
+    let origin = listed.map_or(Origin::Caller, |listed| listed.sheet.head.origin);
+    let title = match listed {
         Some(listed) => {
             let counts = &listed.sheet.head.counts;
             let name = format::sanitize_line(&listed.sheet.brief.name);
@@ -246,17 +249,17 @@ fn steps(
     // The last page is full.
     state.offset = state.offset.min(view.steps.len().saturating_sub(room));
     for line in view.steps.iter().skip(state.offset).take(room) {
-        lines.push(step(view, line, wide, paint));
+        lines.push(step(view, origin, line, wide, paint));
     }
     lines
 }
 
-fn step(view: &View, line: &StepLine, wide: usize, paint: Paint) -> Line<'static> {
-    let mark = StepMark::new(line, view.now);
+fn step(view: &View, origin: Origin, line: &StepLine, wide: usize, paint: Paint) -> Line<'static> {
+    let mark = StepMark::new(line, origin, view.now);
     let activity = match (line.status, line.started_at) {
         (StepStatus::InProgress, Some(_)) => {
             let elapsed = view.now.since(line.timestamp().reference());
-            if line.is_stalled(view.now) {
+            if line.is_stalled(view.now) && origin.reports_inactivity() {
                 format!("no update for {}", format::age(elapsed))
             } else {
                 format!("updated {}", format::elapsed(elapsed))

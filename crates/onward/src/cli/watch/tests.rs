@@ -32,6 +32,7 @@ fn listed(number: u128, name: &str, state: PlanState, stalled: bool) -> Listed {
         sheet: Sheet {
             head: PlanHead {
                 id: PlanId::from_u128(number << 96),
+                origin: Origin::default(),
                 state,
                 counts,
                 seq: 1,
@@ -47,7 +48,6 @@ fn listed(number: u128, name: &str, state: PlanState, stalled: bool) -> Listed {
                 research_question: String::new(),
                 design_rationale: None,
                 output_formatting_notes: None,
-                origin: Origin::default(),
                 forked_from: None,
             },
             created_at: ago(60),

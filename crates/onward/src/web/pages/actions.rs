@@ -380,6 +380,9 @@ pub(super) async fn selected(post: FormPost) -> PageResult {
             changed += change_stuck(&visit, plan, release).await?.len();
         }
     }
+    if fields.get("page") == Some("overview") {
+        return Ok(redirect("/"));
+    }
     let done = if cancels { "cancelled" } else { "released" };
     Ok(redirect(&format!(
         "/plans?done=many_{done}&count={changed}"

@@ -141,6 +141,10 @@ pub(super) struct Badge {
 pub(super) struct PlanTime {
     at: Timestamp,
     is_ended: bool,
+    /// Whether inactive steps are stuck.
+    can_stall: bool,
+    /// Whether it is an unfinished list: no agent works on its steps in progress.
+    is_unfinished: bool,
 }
 
 impl PlanTime {
@@ -148,6 +152,16 @@ impl PlanTime {
         PlanTime {
             at: now,
             is_ended: head.ended_at().is_some(),
+            can_stall: head.origin.reports_inactivity(),
+            is_unfinished: false,
+        }
+    }
+
+    /// With the word for the plan.
+    pub(super) fn with_word(self, word: Word) -> Self {
+        Self {
+            is_unfinished: word == Word::UnfinishedList,
+            ..self
         }
     }
 }
@@ -167,6 +181,9 @@ impl Badge {
         if line.superseded_by.is_some() {
             return Self::SUPERSEDED;
         }
+        if line.orphaned_at.is_some() && !now.can_stall && !now.is_ended {
+            return Self::UNFINISHED;
+        }
         Self::step_at(line.status, line.stalls_at, now)
     }
 
@@ -184,12 +201,22 @@ impl Badge {
         symbol: '↻',
     };
 
+    /// An open task of an agent's own list that no agent works on.
+    const UNFINISHED: Self = Self {
+        status: "unfinished",
+        symbol: '◌',
+    };
+
     /// A step at this time, in the words of [`Self::attention`].
     pub(super) fn step_at(status: StepStatus, stalls_at: Option<Timestamp>, now: PlanTime) -> Self {
         let (status, symbol) = match status {
             StepStatus::Pending if now.is_ended => ("not_run", '–'),
             StepStatus::InProgress | StepStatus::AwaitingInput if now.is_ended => ("stopped", '■'),
             StepStatus::Pending => ("queued", '○'),
+            StepStatus::InProgress if now.is_unfinished => return Self::UNFINISHED,
+            StepStatus::InProgress if is_past(stalls_at, now.at) && !now.can_stall => {
+                return Self::UNFINISHED;
+            }
             StepStatus::InProgress if is_past(stalls_at, now.at) => ("stuck", '▲'),
             StepStatus::InProgress => ("working", '▶'),
             StepStatus::AwaitingInput => ("needs_you", '◆'),

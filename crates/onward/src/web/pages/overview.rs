@@ -19,6 +19,7 @@ use super::layout::{Layout, Section, render};
 use super::plan::{note_text, prompt, step_name, steps_text};
 use super::settings::{Snippet, snippets};
 use super::tag::Tag;
+use super::unfinished::UnfinishedLists;
 use super::who::Who;
 use super::{PageError, PageResult, Visit};
 use crate::output::status::word_mark;
@@ -43,6 +44,7 @@ struct Overview {
     /// Number of items that need a person.
     needed: usize,
     chart: Chart,
+    lists: UnfinishedLists,
     working: Vec<Working>,
     finished: Vec<Finished>,
     /// Displayed instead of the lists if there are no plans, and collapsed below them otherwise.
@@ -160,11 +162,17 @@ pub(super) async fn counts(visit: &Visit) -> Result<Vec<AttentionCount>, PageErr
     Ok(cache.get(&visit.caller.tenant, count).await?)
 }
 
+/// Whether there are ended or archived plans.
+pub(super) async fn has_other_plans(visit: &Visit) -> Result<bool, PageError> {
+    let has_ended = counts(visit).await?.iter().any(|count| count.plans > 0);
+    Ok(has_ended || visit.site.engine.count_archived(&visit.caller).await? > 0)
+}
+
 pub(super) async fn show(visit: Visit) -> PageResult {
     let engine = &visit.site.engine;
     let now = engine.now();
     let plans = engine.open_plans(&visit.caller).await?;
-    let is_empty = plans.is_empty() && counts(&visit).await?.iter().all(|count| count.plans == 0);
+    let is_empty = plans.is_empty() && !has_other_plans(&visit).await?;
     let sessions = engine.list_sessions(&visit.caller, MAX_SESSIONS).await?;
     let reviews = engine.open_reviews(&visit.caller, MAX_REVIEWS).await?;
     let finished = finished(&visit, now).await?;
@@ -201,6 +209,7 @@ pub(super) async fn show(visit: Visit) -> PageResult {
         needed: queue.needed(),
         rows,
         chart: Chart::new(&hours, now),
+        lists: UnfinishedLists::new(&visit, plans.iter(), "overview", now),
         working: queue.working(),
         finished: finished.shown,
         first_run: FirstRun::load(&visit, !is_empty).await?,

@@ -10,7 +10,7 @@ use askama::Template;
 use onward_core::attention::{Attention, Word};
 use onward_core::role::Permission;
 use onward_core::{Counts, PlanId, PlanStatus, Timestamp};
-use onward_engine::list::PlanQuery;
+use onward_engine::list::{Archived, PlanQuery};
 use onward_engine::{Listed, OpenPlan, Owner, PlanCursor};
 use serde_json::json;
 
@@ -19,12 +19,13 @@ use super::layout::{Layout, Section, render};
 use super::overview::{FirstRun, counts, plan_tag};
 use super::tag::Tag;
 use super::timeline::Percent;
+use super::unfinished::UnfinishedLists;
 use super::who::Who;
 use super::{FormPost, PageError, PageResult, Visit, redirect};
 use crate::output::format;
 use crate::tools;
 use crate::web::problem::Problem;
-use selection::{Menu, Order, Selection};
+use selection::{ARCHIVED, Menu, Order, Selection};
 
 const PAGE_SIZE: usize = 50;
 /// Pages of ended plans that are searched for one outcome.
@@ -43,6 +44,7 @@ struct Plans {
     selection: Selection,
     order: &'static str,
     rows: Vec<Row>,
+    lists: UnfinishedLists,
     /// Number of plans in the list, if only the state is filtered.
     total: Option<u64>,
     next: Option<String>,
@@ -83,6 +85,7 @@ struct Row {
     place: Option<String>,
     since: Age,
     acted: RelativeTime,
+    archived: bool,
 }
 
 pub(super) async fn show(visit: Visit) -> PageResult {
@@ -91,7 +94,8 @@ pub(super) async fn show(visit: Visit) -> PageResult {
     let now = engine.now();
     let open = engine.open_plans(&visit.caller).await?;
     let counts = counts(&visit).await?;
-    let is_empty = open.is_empty() && counts.iter().all(|count| count.plans == 0);
+    let archived = engine.count_archived(&visit.caller).await?;
+    let is_empty = open.is_empty() && archived == 0 && counts.iter().all(|count| count.plans == 0);
     let page = if selection.is_open_list() {
         open_rows(&visit, &open, &selection, now)
     } else if selection.order() == Order::Activity {
@@ -102,17 +106,28 @@ pub(super) async fn show(visit: Visit) -> PageResult {
     let owners = open
         .iter()
         .map(|(plan, _)| (&plan.owner, &plan.head.routing));
-    let filters = filters(&selection, &open, &counts);
+    let filters = filters(&selection, &open, &counts, archived);
     let of_state = |filter: &&Filter| {
-        let is_word = filter.count.is_some();
-        is_word && (selection.state.is_empty() || filter.selected)
+        // Unfinished and archived lists are not in the list of all plans.
+        let is_listed = filter.count.is_some()
+            && ![Word::UnfinishedList.as_str(), ARCHIVED].contains(&filter.value);
+        filter.selected || (is_listed && selection.state.is_empty())
     };
     let total = filters
         .iter()
         .filter(of_state)
         .filter_map(|filter| filter.count);
     let total = selection.is_only_state().then(|| total.sum());
+    let lists = if selection.omits_lists() && visit.fields.get("after").is_none() {
+        let matching = open.iter().filter(|(plan, _)| {
+            selection.matches(&plan.owner, &plan.head.routing, plan.acted_at, now)
+        });
+        UnfinishedLists::new(&visit, matching, "plans", now)
+    } else {
+        UnfinishedLists::none()
+    };
     render(&Plans {
+        lists,
         layout: visit.layout("Plans", Section::Plans).await?,
         outcome: outcome(&visit),
         filters,
@@ -139,7 +154,8 @@ fn open_rows(
     let is_wanted = |(plan, attention): &&(OpenPlan, Attention)| {
         let word = selection.word();
         let routing = &plan.head.routing;
-        word.is_none_or(|word| attention.word == word)
+        let is_other = attention.word != Word::UnfinishedList;
+        word.map_or(is_other, |word| attention.word == word)
             && selection.matches(&plan.owner, routing, plan.acted_at, now)
     };
     let mut found: Vec<&(OpenPlan, Attention)> = open.iter().filter(is_wanted).collect();
@@ -188,6 +204,12 @@ fn plan_query(selection: &Selection, limit: u32, after: Option<PlanCursor>) -> P
         },
         text: selection.text().map(str::to_owned),
         project_key: Some(selection.project.clone()).filter(|key| !key.is_empty()),
+        archived: if selection.state == ARCHIVED {
+            Archived::Only
+        } else {
+            Archived::Without
+        },
+        unfinished_lists: selection.omits_lists().then_some(false),
         ..PlanQuery::default()
     }
 }
@@ -271,15 +293,18 @@ fn listed_row(listed: &Listed, now: Timestamp) -> Row {
     let sheet = &listed.sheet;
     let question = one_line(&sheet.brief.research_question, 300);
     let times = (sheet.acted_at, now);
-    row(
-        sheet.head.id,
-        &sheet.brief.name,
-        Some(question),
-        &sheet.owner,
-        listed.attention,
-        &sheet.head.counts,
-        times,
-    )
+    Row {
+        archived: listed.archived,
+        ..row(
+            sheet.head.id,
+            &sheet.brief.name,
+            Some(question),
+            &sheet.owner,
+            listed.attention,
+            &sheet.head.counts,
+            times,
+        )
+    }
 }
 
 fn row(
@@ -306,6 +331,7 @@ fn row(
         place: who.directory,
         since: Age::new(attention.since, now),
         acted: RelativeTime::new(acted_at, now),
+        archived: false,
     }
 }
 
@@ -314,7 +340,7 @@ fn strip(counts: &Counts, word: Word) -> Vec<(&'static str, Percent, Percent)> {
     let total = u64::from(counts.total()).max(1);
     let in_progress = if word == Word::Stuck {
         "stuck"
-    } else if word.is_ended() {
+    } else if word.is_ended() || word == Word::UnfinishedList {
         // No agent works on it any more.
         "skipped"
     } else {
@@ -363,6 +389,7 @@ fn filters(
     selection: &Selection,
     open: &[(OpenPlan, Attention)],
     counts: &[onward_engine::AttentionCount],
+    archived: u64,
 ) -> Vec<Filter> {
     let of_word = |word: Word| {
         if word.is_ended() {
@@ -382,10 +409,18 @@ fn filters(
     };
     let mut filters = vec![filter("", "All", None)];
     filters.extend(Word::ALL.map(|word| filter(word.as_str(), word.label(), Some(of_word(word)))));
+    filters.push(filter(ARCHIVED, "archived", Some(archived)));
     // Rare words only if there are such plans.
     filters.retain(|filter| {
-        let is_rare =
-            ["blocked", "not_started", "done_with_failures", "cancelled"].contains(&filter.value);
+        let rare = [
+            "blocked",
+            "not_started",
+            "unfinished_list",
+            "done_with_failures",
+            "cancelled",
+            ARCHIVED,
+        ];
+        let is_rare = rare.contains(&filter.value);
         !is_rare || filter.selected || filter.count != Some(0)
     });
     filters

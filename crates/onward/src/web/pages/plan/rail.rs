@@ -3,7 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::time::Duration;
 
+use onward_core::attention::Word;
 use onward_core::{StepId, StepStatus, Timestamp};
 use onward_engine::status::Status;
 use onward_engine::{Caller, Engine, Error, StepLine, StepMark};
@@ -172,7 +174,8 @@ pub(super) async fn load(
 ) -> Result<Rail, Error> {
     let head = &status.sheet.head;
     let (now, total) = (engine.now(), head.counts.last_order());
-    let time = PlanTime::new(head, now);
+    let word = status.attention.word;
+    let time = PlanTime::new(head, now).with_word(word);
     let states = engine.step_states(caller, head.id).await?;
     let default_after = if total > selection.page_size {
         current(status, &states, time).saturating_sub(STEPS_BEFORE_CURRENT + 1)
@@ -183,10 +186,16 @@ pub(super) async fn load(
     let page = engine.list_steps(caller, head.id, None, after, selection.page_size);
     let page = page.await?;
     let recent = engine.recent_events(caller, head.id, timeline::MAX_EVENTS);
-    // The bars of a finished plan end with the plan.
-    let until = head.ended_at().unwrap_or(now);
-    let periods =
-        timeline::periods_by_step(&page.steps, &recent.await?, head.stall_threshold, until);
+    // The bars of a finished plan end with the plan, those of an unfinished list with the last activity.
+    let last_activity = Some(status.attention.since).filter(|_| word == Word::UnfinishedList);
+    let until = head.ended_at().or(last_activity).unwrap_or(now);
+    // The silences of a captured plan are not stalls.
+    let threshold = if head.origin.reports_inactivity() {
+        head.stall_threshold
+    } else {
+        Some(Duration::MAX)
+    };
+    let periods = timeline::periods_by_step(&page.steps, &recent.await?, threshold, until);
     let to_scale = selection.to_scale;
     let axis = Axis::new(periods.values().flatten(), now, to_scale);
     let rows: HashMap<u32, usize> = (0..)

@@ -161,6 +161,21 @@ impl Verdict {
                 ];
                 verdict.prompt = Some(prompt(head.id));
             }
+            Word::UnfinishedList => {
+                verdict.sentence = vec![
+                    text("An agent's own list. Last activity "),
+                    Part::Ago(RelativeTime::new(since, facts.now)),
+                    text("."),
+                ];
+                let counts = &head.counts;
+                let left = counts.pending + counts.in_progress;
+                verdict.detail = Some(format!(
+                    "{} left. Copy the prompt into an agent to continue, or cancel the plan.",
+                    format::count(left, "task is", "tasks are")
+                ));
+                verdict.prompt = Some(prompt(head.id));
+                verdict.cancel = true;
+            }
             Word::Done => {
                 let took = format::duration(since.since(facts.status.sheet.created_at));
                 verdict.sentence = vec![

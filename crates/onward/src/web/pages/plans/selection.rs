@@ -15,6 +15,9 @@ use crate::web::pages::format::one_line;
 /// Maximum number of options of a menu.
 const MAX_OPTIONS: usize = 30;
 
+/// The state of archived lists in the address. It is not a word: they are also unfinished lists.
+pub(super) const ARCHIVED: &str = "archived";
+
 /// The order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
@@ -114,6 +117,11 @@ impl Selection {
     pub(super) fn is_open_list(&self) -> bool {
         let is_open = self.state == "active" || self.word().is_some_and(|word| !word.is_ended());
         is_open && self.text().is_none()
+    }
+
+    /// Whether unfinished lists are not in the list, but in a separate section.
+    pub(super) fn omits_lists(&self) -> bool {
+        ["", "active"].contains(&self.state.as_str()) && self.text().is_none()
     }
 
     pub(super) fn is_filtered(&self) -> bool {
