@@ -22,7 +22,6 @@ fn facts() -> Facts {
         stuck_since: None,
         orphaned_at: None,
         asked_at: None,
-        orphaned_at: None,
         has_ready_step: true,
         created_at: at(1),
         worked_at: at(5),

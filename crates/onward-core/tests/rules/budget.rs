@@ -398,7 +398,6 @@ fn an_exhausted_budget_is_stuck_and_found_once() {
         stuck_since: None,
         orphaned_at: None,
         asked_at: None,
-        orphaned_at: None,
         has_ready_step: true,
         created_at: worked_at,
         worked_at,

@@ -93,7 +93,7 @@ async fn selective_words(tx: &mut Tx, words: &BTreeSet<String>) -> Result<Vec<St
 fn compare(wanted: &BTreeSet<String>, listed: &Listed) -> Option<(f64, SimilarPlan)> {
     let (head, brief) = (&listed.sheet.head, &listed.sheet.brief);
     let results = head.counts.completed;
-    if results == 0 || brief.origin == Origin::Agent {
+    if results == 0 || head.origin == Origin::Agent {
         return None;
     }
     let text = format!("{} {}", brief.name, brief.research_question);
