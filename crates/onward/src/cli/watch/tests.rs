@@ -29,6 +29,7 @@ fn listed(number: u128, name: &str, state: PlanState, stalled: bool) -> Listed {
     };
     Listed {
         exhausted: None,
+        archived: false,
         sheet: Sheet {
             head: PlanHead {
                 id: PlanId::from_u128(number << 96),

@@ -319,6 +319,8 @@ mod tests {
         let now = PlanTime {
             at,
             is_ended: false,
+            can_stall: true,
+            is_unfinished: false,
         };
         let steps = StepStatus::ALL.map(|status| Badge::step_at(status, None, now));
         let skills = SkillStatus::ALL.map(Badge::skill);
@@ -335,7 +337,21 @@ mod tests {
         }
         let stuck = Badge::step_at(StepStatus::InProgress, Some(Timestamp::MIN), now);
         assert_eq!(stuck.class(), "stuck");
-        let ended = PlanTime { at, is_ended: true };
+        let captured = PlanTime {
+            can_stall: false,
+            ..now
+        };
+        let list = captured.with_word(Word::UnfinishedList);
+        let in_progress = |stalls_at, now| Badge::step_at(StepStatus::InProgress, stalls_at, now);
+        let before = Some(Timestamp::from_millis(at.as_millis() - 1));
+        assert_eq!(in_progress(before, now).class(), "stuck");
+        assert_eq!(in_progress(before, captured).class(), "unfinished");
+        assert_eq!(in_progress(Some(at), captured).class(), "working");
+        assert_eq!(in_progress(Some(at), list).class(), "unfinished");
+        let ended = PlanTime {
+            is_ended: true,
+            ..now
+        };
         let stopped = Badge::step_at(StepStatus::InProgress, Some(Timestamp::MIN), ended);
         assert_eq!(stopped.class(), "stopped");
     }
