@@ -301,23 +301,6 @@
         event.target.reset();
     });
 
-    // Invalid answers are marked until they are corrected, because the browser's own message disappears.
-    document.addEventListener("invalid", ({ target }) => {
-        if (!target.matches("[data-field]")) return;
-        target.setAttribute("aria-invalid", "true");
-        const id = `error-${target.id}`;
-        const error = document.getElementById(target.getAttribute("aria-describedby") ?? id)
-            ?? target.parentElement.appendChild(make("p", { className: "error", id }));
-        error.textContent = target.validity.valueMissing ? "An answer is required." : target.validationMessage;
-        target.setAttribute("aria-describedby", error.id);
-    }, true);
-    document.addEventListener("input", ({ target }) => {
-        if (target.ariaInvalid !== "true" || !target.matches("[data-field]") || !target.validity.valid) return;
-        document.getElementById(target.getAttribute("aria-describedby"))?.remove();
-        target.removeAttribute("aria-invalid");
-        target.removeAttribute("aria-describedby");
-    });
-
     // An approval is sent after 10 seconds, or when the page is left. The browser stores it until then.
     // A page that is left cannot read the response, so the next page sends the decision again, which
     // changes nothing if it has arrived, and reports the outcome.
@@ -328,10 +311,10 @@
     const stored = () => JSON.parse(localStorage.getItem(DECISION));
     const store = (decision) => localStorage.setItem(DECISION, JSON.stringify(decision));
     let pending = null;
+    const formOf = (decision) => [...document.querySelectorAll("form.decide")].find((form) => form.elements.review?.value === decision.review);
     // In the form, where it covers nothing, or else at the edge of the window.
     const placeToast = () => {
-        const forms = [...document.querySelectorAll("form.decide")];
-        const button = forms.find((form) => form.action === pending?.url)?.querySelector("button[data-undo]");
+        const button = formOf(pending)?.querySelector("button[data-undo]");
         if (!button) document.body.append(toast);
         else if (button.nextElementSibling !== toast) button.after(toast);
     };
@@ -342,12 +325,7 @@
         if (last) localStorage.removeItem(DECISION);
         return last;
     };
-    const send = () => {
-        const last = cancel();
-        if (!last) return;
-        store({ ...last, until: 0 });
-        fetch(last.url, { method: "POST", body: new URLSearchParams(last.body), keepalive: true }).catch(() => {});
-    };
+    const post = ({ url, body }) => fetch(url, { method: "POST", body: new URLSearchParams(body), keepalive: true }).catch(() => null);
     // The form of the decision may have been replaced since.
     const submit = () => {
         const { url, body } = cancel();
@@ -360,20 +338,13 @@
         if (!button?.dataset.undo) return;
         event.preventDefault();
         // The server does not accept spaces as an answer either.
-        const blank = [...button.form.elements].find((field) => field.required && !field.value.trim());
-        if (blank) {
-            blank.value = "";
-            return button.form.reportValidity();
-        }
-        send();
         const { form } = button;
-        pending = {
-            url: form.action,
-            body: new URLSearchParams(new FormData(form, button)).toString(),
-            review: form.elements.review.value,
-            title: form.closest("[data-review]").querySelector("h2").textContent,
-            until: Date.now() + UNDO_MS,
-        };
+        for (const field of form.elements) if (field.required && !field.value.trim()) field.value = "";
+        if (!form.reportValidity()) return;
+        const other = cancel();
+        if (other) post(other).then((response) => report(other, response));
+        const [review, title] = [form.elements.review.value, form.closest("[data-review]").querySelector("h2").textContent];
+        pending = { url: form.action, body: String(new URLSearchParams(new FormData(form, button))), review, title, until: Date.now() + UNDO_MS };
         store(pending);
         pending.timer = setTimeout(submit, UNDO_MS);
         toast.firstElementChild.textContent = `${button.dataset.undo} in 10 s.`;
@@ -382,44 +353,44 @@
         toast.scrollIntoView({ block: "nearest" });
     });
     toast.lastElementChild.onclick = cancel;
-    addEventListener("pagehide", send);
+    addEventListener("pagehide", () => {
+        const last = cancel();
+        if (last) store({ ...last, until: 0 });
+        if (last) post(last);
+    });
     addEventListener("pageshow", (event) => { if (event.persisted) settle(); });
-    // Restores the input of a decision that was not accepted.
     const restoreInput = (form, body) => {
         const entered = new URLSearchParams(body);
-        for (const field of form.elements) {
-            if (!field.name || field.type === "hidden" || field.type === "submit") continue;
+        for (const field of form.querySelectorAll("[name]:not([type=hidden], button)")) {
             const values = entered.getAll(field.name);
             if (field.type === "checkbox") field.checked = values.includes(field.value);
-            else if (values.length) field.value = values[0];
+            else field.value = values[0] ?? field.value;
         }
     };
-    const announce = (role, ...content) => document.getElementById("main").prepend(make("p", { className: role === "alert" ? "flash failed" : "flash", role }, ...content));
+    const announce = (role, ...content) => document.getElementById("main").prepend(make("p", { className: `flash ${role}`, role }, ...content));
+    const forget = (decision) => { if (stored()?.body === decision.body) localStorage.removeItem(DECISION); };
+    // Until the user opens the review, each page reports that the decision was not accepted.
+    const report = (decision, response) => {
+        if (response?.ok && new URL(response.url).pathname === "/inbox") {
+            forget(decision);
+            return announce("status", `Approved: ${decision.title}.`);
+        }
+        if (!pending) store({ ...decision, until: 0, rejected: response !== null });
+        const form = formOf(decision);
+        if (form) restoreInput(form, decision.body);
+        // Its page shows who decided it, or the form with the input.
+        if (form || location.pathname === `/reviews/${decision.review}`) forget(decision);
+        const dismiss = ({ target }) => { forget(decision); target.parentElement.remove(); };
+        announce("alert", "Your approval was not accepted: ", make("a", { href: `/reviews/${decision.review}`, textContent: decision.title }), ". ",
+            make("button", { type: "button", className: "quiet", textContent: "Dismiss", onclick: dismiss }));
+    };
     const settle = async () => {
         const last = stored();
         if (!last || pending) return;
         const wait = last.until && last.until + TOLERANCE_MS - Date.now();
         if (wait > 0) return void setTimeout(settle, wait);
-        let reason = "";
-        if (!last.rejected) {
-            const sent = fetch(last.url, { method: "POST", body: new URLSearchParams(last.body) });
-            const response = await sent.catch(() => null);
-            if (stored()?.body !== last.body) return; // Another page was faster.
-            if (response?.ok && new URL(response.url).pathname === "/inbox") {
-                localStorage.removeItem(DECISION);
-                return announce("status", `Approved: ${last.title}.`);
-            }
-            if (!response) reason = "The server does not respond. ";
-            else store({ ...last, rejected: true });
-        }
-        const form = [...document.querySelectorAll("form.decide")].find((form) => form.elements.review?.value === last.review);
-        if (form) restoreInput(form, last.body);
-        // Its page shows who decided it, or the form with the input.
-        if (form || location.pathname === `/reviews/${last.review}`) localStorage.removeItem(DECISION);
-        announce("alert", "Your approval was not accepted: ", make("a", { href: `/reviews/${last.review}`, textContent: last.title }), `. ${reason}`, make("button", {
-            type: "button", className: "quiet", textContent: "Dismiss",
-            onclick: ({ target }) => { localStorage.removeItem(DECISION); target.parentElement.remove(); },
-        }));
+        const response = last.rejected ? undefined : await post(last);
+        if (stored()?.body === last.body) report(last, response); // Else another page was faster.
     };
 
     // The palette: the results of `/jump` in a dialog, and the main actions of this page.

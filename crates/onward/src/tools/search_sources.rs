@@ -25,8 +25,8 @@ pub(super) struct Input {
     limit: Option<u32>,
     /// Only texts of this plan
     plan_id: Option<String>,
-    /// result: of a step, with its reviews; note: own text; source: document; data: tables, values;
-    /// finding: conclusion; quote: excerpt; late_result: rejected step result; other: anything else
+    /// result: of a step; note: own text; source: document; data: tables, values; finding:
+    /// conclusion; quote: excerpt; late_result: rejected result
     artifact_type: Option<Kind>,
     /// Created at or after this RFC 3339 time
     #[schemars(length(max = MAX_TIME))]
@@ -70,8 +70,8 @@ impl Spec for SearchSources {
 
     const NAME: &'static str = "search_sources";
     const TITLE: &'static str = "Search stored research";
-    const DESCRIPTION: &'static str = "Search step results, stored research and plan outputs \
-        by keywords and meaning, best match first. Call it before you search the web again.";
+    const DESCRIPTION: &'static str = "Search step results, research and plan outputs by keywords \
+        and meaning, best match first. Call it before you search the web again.";
     const HINTS: Hints = Hints::READ_ONLY;
     const HAS_NOTICE: bool = true;
 

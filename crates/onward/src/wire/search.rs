@@ -7,6 +7,9 @@ use onward_engine::search::{self, SearchResult, SearchResults};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// Maximum number of characters of the name of a plan.
+const MAX_PLAN_NAME: usize = 80;
+
 /// Search results, best match first.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -31,7 +34,7 @@ struct Hit {
     artifact_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_id: Option<String>,
-    /// The step of a result; `get_step_context` returns the whole result
+    /// The step of a result; `get_research_context` with it and `part: resultSummary` returns the whole
     #[serde(skip_serializing_if = "Option::is_none")]
     step_id: Option<String>,
     title: String,
@@ -81,7 +84,7 @@ impl Hit {
             snippet: result.snippet,
             artifact_type: hit.kind,
             plan_id: hit.plan.map(|plan| plan.to_string()),
-            plan_name: result.plan_name.map(super::line),
+            plan_name: result.plan_name.map(|name| short_name(&name)),
             source_url: hit.source_url,
             score: result.score,
             keyword_rank: result.keyword_rank,
@@ -89,4 +92,9 @@ impl Hit {
             created_at: super::at(hit.created_at),
         }
     }
+}
+
+/// The beginning of a plan's name.
+fn short_name(name: &str) -> String {
+    super::line(name.chars().take(MAX_PLAN_NAME).collect::<String>())
 }

@@ -52,8 +52,9 @@ fn a_submitted_result_is_found_with_its_plan_and_step() {
         assert_eq!(found["results"], json!([]));
         let hit = dir.run_json(&["search", "zeppelin", "--type", "result", "--json"]);
         assert_eq!(hit["results"][0]["stepId"], step);
-        let step = client.call("get_step_context", json!({ "stepId": step }));
-        assert!(step.to_string().contains("zeppelin hypothesis"), "{step}");
+        let whole = json!({ "planId": plan, "stepId": step, "part": "resultSummary" });
+        let whole = client.call("get_research_context", whole);
+        assert_eq!(whole["content"], "The zeppelin hypothesis was refuted.");
     }
 }
 
