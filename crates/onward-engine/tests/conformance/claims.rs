@@ -2,7 +2,8 @@
 
 use onward_core::command::Modification;
 use onward_core::id::{ClaimToken, SessionId};
-use onward_engine::next_step::{NextStep, Peek};
+use onward_engine::next_step::NextStep;
+use onward_engine::peek::Peek;
 use onward_engine::submit::Submission;
 
 use crate::harness::Harness;
