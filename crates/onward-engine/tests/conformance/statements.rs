@@ -134,7 +134,7 @@ const HOT: [(&str, &str); 48] = [
     ("steps_undelivered", "'t', {id}, 's'"),
     ("steps_stalled", "'t', {id}, 1"),
     ("step_next_stall", "'t', {id}, 1"),
-    ("dependents_release", "'t', {id}"),
+    ("dependents_release", "'t', {id}, 0"),
     ("branches_delete", "'t', {id}"),
     ("branches_delete_after", "'t', {id}"),
     ("dependencies_delete", "'t', {id}"),

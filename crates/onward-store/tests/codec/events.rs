@@ -13,9 +13,7 @@ use onward_core::event::{
     Change, Created, DecidedBy, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
     Successor,
 };
-use onward_core::id::{
-    ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId,
-};
+use onward_core::id::{ArtifactId, ClaimToken, PlanId, SessionId};
 use onward_core::plan::{Brief, ForkedFrom, Origin, PlanFailure};
 use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::routing::Routing;
@@ -24,7 +22,7 @@ use onward_core::step::{
     Claim, Deadline, Evidence, EvidenceKind, FailReason, FieldKind, FieldOption, Gates, NewStep,
     OnDeadline, ReviewBy, ReviewField, ReviewOptions, ReviewScope, SkipCause, StepResult, StepType,
 };
-use onward_core::{Code, Event, Json, PlanStatus, StepId, StepStatus, Timestamp};
+use onward_core::{Code, Event, Json, PlanStatus, StepStatus, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
