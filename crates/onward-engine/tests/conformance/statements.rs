@@ -147,7 +147,7 @@ const HOT: [(&str, &str); 48] = [
     ("notice_first", "'t'"),
     ("notices_due_locked", "'t', 1, 1"),
     ("notices_after", "'t', 1, 1"),
-    ("plans_in", "'t', 1, 1, {id}, 1, 'failed'"),
+    ("plans_in", "'t', 1, 1, {id}, 1, 'failed', 1"),
     ("plans_by_status", "'t'"),
     ("plans_ended_before", "'t', 1, 1, 'failed'"),
     ("plans_found", "'t', 1, {id}, 1, 'failed', 'word'"),
