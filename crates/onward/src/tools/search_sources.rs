@@ -25,7 +25,7 @@ pub(super) struct Input {
     limit: Option<u32>,
     /// Only texts of this plan
     plan_id: Option<String>,
-    /// result: of a step; note: own text; source: document; data: tables, values; finding:
+    /// result: of a step; note: own text; source: document; data: values; finding:
     /// conclusion; quote: excerpt; late_result: rejected result; other: anything else
     artifact_type: Option<Kind>,
     /// Created at or after this RFC 3339 time
