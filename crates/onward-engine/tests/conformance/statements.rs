@@ -161,7 +161,7 @@ const HOT: [(&str, &str); 48] = [
     ("session", "'t', 's'"),
     ("session_agent", "'t', 's', ''"),
     ("turn_last", "'t', 's', ''"),
-    ("directory_plans_open", "'t', '/d', 1"),
+    ("directory_plans_open", "'t', '/d', 1, 1"),
     ("sessions_latest", "'t', 1"),
     ("turns_last_of_sessions", "'t', 1"),
     ("calls_of_sessions", "'t', 1"),
