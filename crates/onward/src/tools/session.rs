@@ -20,7 +20,9 @@ pub(super) async fn add(
 ) -> Result<Arc<Value>, ToolError> {
     let properties = tool.input_schema().get("properties");
     let has_session = properties.is_some_and(|all| all.get(FIELD).is_some());
-    if caller.connection.is_none() || !has_session {
+    // The token of a claim proves its session.
+    let is_proven = arguments.get("claimToken").is_some_and(Value::is_string);
+    if caller.connection.is_none() || !has_session || is_proven {
         return Ok(arguments);
     }
     let reported = arguments.get(FIELD).and_then(Value::as_str);
