@@ -142,10 +142,10 @@ function assertSecond({ status, instructions }) {
 /** A wait returns the step that becomes ready, or the reason when the time is up. */
 export async function checkWaiting(client) {
     const { planId, claim } = await claimFirstOfTwo(client);
-    const reason = await client.call('get_next_step', { planId, waitMs: 1 });
+    const reason = await client.call('get_next_step', { planId, sessionId: 'waiter', waitMs: 1 });
     assert.equal(reason.status, 'no_pending_steps');
     const [step] = await Promise.all([
-        client.call('get_next_step', { planId, waitMs: TIMEOUT_MS }),
+        client.call('get_next_step', { planId, sessionId: 'waiter', waitMs: TIMEOUT_MS }),
         client.call('submit_step_result', { ...claim, resultSummary: 'done' }),
     ]);
     assertSecond(step);
@@ -157,7 +157,7 @@ export async function checkDecision(client, reviewer) {
     reviewer.decisions.push(null);
     await client.call('request_user_review', { ...claim, summary: 'Is it the first?' });
     const [step] = await Promise.all([
-        client.call('get_next_step', { planId, waitMs: TIMEOUT_MS }),
+        client.call('get_next_step', { planId, sessionId: 'waiter', waitMs: TIMEOUT_MS }),
         client.call('submit_user_decision', { stepId: claim.stepId, decision: 'approve' }),
     ]);
     assertSecond(step);
@@ -167,7 +167,7 @@ export async function checkDecision(client, reviewer) {
 export async function checkCancellation(client) {
     const { planId, claim } = await claimFirstOfTwo(client);
     const streams = await openStreams();
-    assert.ok(await client.timesOut('get_next_step', { planId, waitMs: 60_000 }), 'the call times out');
+    assert.ok(await client.timesOut('get_next_step', { planId, sessionId: 'waiter', waitMs: 60_000 }), 'the call times out');
     // Over HTTP, a client of 2026-07-28 cancels by closing the connection.
     await until(async () => (await openStreams()) === streams, 'the wait has ended');
     await client.call('submit_step_result', { ...claim, resultSummary: 'done' });
@@ -241,9 +241,9 @@ export async function checkTasks(connect, reviewer) {
     // One wait does not become a task if the submission arrives before it.
     assert.ok([3, 4].includes(first.tasksFollowed()), 'followed tasks');
     const { planId, claim } = await claimFirstOfTwo(first);
-    const cancelled = await first.start('get_next_step', { planId, waitMs: 60_000 });
+    const cancelled = await first.start('get_next_step', { planId, sessionId: 'waiter', waitMs: 60_000 });
     await first.cancel(cancelled);
-    const kept = await first.start('get_next_step', { planId, waitMs: 60_000 });
+    const kept = await first.start('get_next_step', { planId, sessionId: 'waiter', waitMs: 60_000 });
     await first.close();
     const second = await connect(reviewer);
     assert.equal((await second.task(cancelled)).status, 'cancelled');

@@ -135,9 +135,9 @@ def assert_second(step):
 async def check_waiting(client):
     """A wait returns the step that becomes ready, or the reason when the time is up."""
     plan_id, claim = await claim_first_of_two(client)
-    reason = await client.call("get_next_step", {"planId": plan_id, "waitMs": 1})
+    reason = await client.call("get_next_step", {"planId": plan_id, "sessionId": "waiter", "waitMs": 1})
     assert_equal(reason["status"], "no_pending_steps", "the reason")
-    waiting = client.call("get_next_step", {"planId": plan_id, "waitMs": TIMEOUT_SECONDS * 1_000})
+    waiting = client.call("get_next_step", {"planId": plan_id, "sessionId": "waiter", "waitMs": TIMEOUT_SECONDS * 1_000})
     result = {**claim, "resultSummary": "done"}
     step, _ = await asyncio.gather(waiting, client.call("submit_step_result", result))
     assert_second(step)
@@ -148,7 +148,7 @@ async def check_decision(client, reviewer):
     plan_id, claim = await claim_first_of_two(client)
     reviewer.decisions.append(None)
     await client.call("request_user_review", {**claim, "summary": "Is it the first?"})
-    waiting = client.call("get_next_step", {"planId": plan_id, "waitMs": TIMEOUT_SECONDS * 1_000})
+    waiting = client.call("get_next_step", {"planId": plan_id, "sessionId": "waiter", "waitMs": TIMEOUT_SECONDS * 1_000})
     approval = {"stepId": claim["stepId"], "decision": "approve"}
     step, _ = await asyncio.gather(waiting, client.call("submit_user_decision", approval))
     assert_second(step)
@@ -158,7 +158,7 @@ async def check_cancellation(client):
     """A wait that the client has cancelled claims no step."""
     plan_id, claim = await claim_first_of_two(client)
     streams = open_streams()
-    wait = {"planId": plan_id, "waitMs": 60_000}
+    wait = {"planId": plan_id, "sessionId": "waiter", "waitMs": 60_000}
     assert_equal(await client.times_out("get_next_step", wait), True, "the call times out")
     # Over HTTP, a client of 2026-07-28 cancels by closing the connection.
     await until(lambda: open_streams() == streams, "the wait has ended")
@@ -242,7 +242,7 @@ async def check_tasks(connect, reviewer):
         # One wait does not become a task if the submission arrives before it.
         assert client.tasks_followed in (3, 4), "followed tasks"
         plan_id, claim = await claim_first_of_two(client)
-        wait = {"planId": plan_id, "waitMs": 60_000}
+        wait = {"planId": plan_id, "sessionId": "waiter", "waitMs": 60_000}
         cancelled = await client.start("get_next_step", wait)
         await client.cancel(cancelled)
         kept = await client.start("get_next_step", wait)
