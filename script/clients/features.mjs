@@ -127,7 +127,7 @@ export async function checkAliases(connect, reviewer) {
 /** A plan of two steps, of which the first is claimed. */
 async function claimFirstOfTwo(client) {
     const steps = [
-        { stepType: 'search', instructions: 'First' },
+        { stepType: 'search', instructions: 'First', labels: ['first'] },
         { stepType: 'search', instructions: 'Second', dependsOn: [1] },
     ];
     const plan = { name: 'Two steps', researchQuestion: 'Which is first?', steps };
@@ -241,9 +241,9 @@ export async function checkTasks(connect, reviewer) {
     // One wait does not become a task if the submission arrives before it.
     assert.ok([3, 4].includes(first.tasksFollowed()), 'followed tasks');
     const { planId, claim } = await claimFirstOfTwo(first);
-    const cancelled = await first.start('get_next_step', { planId, sessionId: 'waiter', waitMs: 60_000 });
+    const cancelled = await first.start('get_next_step', { planId, sessionId: 'waiter', labels: [], waitMs: 60_000 });
     await first.cancel(cancelled);
-    const kept = await first.start('get_next_step', { planId, sessionId: 'waiter', waitMs: 60_000 });
+    const kept = await first.start('get_next_step', { planId, sessionId: 'waiter', labels: [], waitMs: 60_000 });
     await first.close();
     const second = await connect(reviewer);
     assert.equal((await second.task(cancelled)).status, 'cancelled');

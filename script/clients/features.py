@@ -119,7 +119,7 @@ async def check_aliases(client):
 async def claim_first_of_two(client):
     """A plan of two steps, of which the first is claimed. Returns the plan's id and the claim."""
     steps = [
-        {"stepType": "search", "instructions": "First"},
+        {"stepType": "search", "instructions": "First", "labels": ["first"]},
         {"stepType": "search", "instructions": "Second", "dependsOn": [1]},
     ]
     plan = {"name": "Two steps", "researchQuestion": "Which is first?", "steps": steps}
@@ -242,7 +242,8 @@ async def check_tasks(connect, reviewer):
         # One wait does not become a task if the submission arrives before it.
         assert client.tasks_followed in (3, 4), "followed tasks"
         plan_id, claim = await claim_first_of_two(client)
-        wait = {"planId": plan_id, "sessionId": "waiter", "waitMs": 60_000}
+        # The label keeps the step of the closed connection from this session.
+        wait = {"planId": plan_id, "sessionId": "waiter", "labels": [], "waitMs": 60_000}
         cancelled = await client.start("get_next_step", wait)
         await client.cancel(cancelled)
         kept = await client.start("get_next_step", wait)
