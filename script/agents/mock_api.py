@@ -5,7 +5,8 @@ The APIs are Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and G
 Usage: mock_api.py PORT SCRIPT LOG. SCRIPT is JSON: a list of responses, each a list of calls
 `{"name", "input"}`, or `{"calls", "tokens"}` with the reported size of the request. A response
 without calls, and every response after the last one, is a text. In a call, `$PLAN_FILE` is the path
-of the plan file that the request names. LOG receives the requests.
+of the plan file that the request names; `$planId`, `$stepId` and `$claimToken` are the last values of
+these fields in the request. LOG receives the requests.
 """
 
 import http.server
@@ -87,9 +88,14 @@ def gemini(calls, tokens):
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "mock"}
 
 
-def with_plan_file(calls, body):
-    found = re.search(r"/[^\s\"`]*/plans/[^\s\"`]*\.md", json.dumps(body))
-    return json.loads(json.dumps(calls).replace("$PLAN_FILE", found[0] if found else ""))
+def with_values(calls, body):
+    request, text = json.dumps(body), json.dumps(calls)
+    found = re.search(r"/[^\s\"`]*/plans/[^\s\"`]*\.md", request)
+    text = text.replace("$PLAN_FILE", found[0] if found else "")
+    for field in ("planId", "stepId", "claimToken"):
+        values = re.findall(field + r"[\\\": ]+([\w-]{16,})", request)
+        text = text.replace(f"${field}", values[-1] if values else "")
+    return json.loads(text)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -114,7 +120,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         response = next(responses, []) if body.get("tools") else []
         if isinstance(response, list):
             response = {"calls": response}
-        calls, tokens = with_plan_file(response["calls"], body), response.get("tokens", 1)
+        calls, tokens = with_values(response["calls"], body), response.get("tokens", 1)
         number, path = id(body), self.path.split("?")[0]
         if path.endswith(":streamGenerateContent"):
             return self.stream(unnamed([gemini(calls, tokens)]))

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::branch::{Branch, Effect};
 use crate::budget::Used;
-use crate::event::{Change, Created, Decided, Event, ReviewAction};
+use crate::event::{Change, Created, Decided, Event};
 use crate::id::{SessionId, StepId};
 use crate::plan::{Brief, IllegalPlanTransition, PlanHead};
 use crate::policy::stall_threshold;
@@ -30,7 +30,7 @@ use crate::time::Timestamp;
 use index::{ById, Index};
 
 pub use step::{StepApplyError, StepChange};
-pub use surroundings::{BranchOutline, HeldStep, Surroundings};
+pub use surroundings::{BranchOutline, HeldStep, StepDecision, Surroundings};
 
 /// A plan with its steps and branches.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,8 +45,8 @@ pub struct Plan {
     resumed: BTreeSet<SessionId>,
     /// The last decision on each reviewed step.
     decided: ById<StepId, Decided>,
-    /// Feedback of reviewers, oldest first.
-    feedback: Vec<(StepId, String)>,
+    /// Decisions with information for an agent, oldest first.
+    decisions: Vec<(StepId, Decided)>,
     /// What a budget counts, whether or not the plan has one.
     used: Used,
     index: Index,
@@ -115,7 +115,7 @@ impl Plan {
             branches,
             resumed: BTreeSet::new(),
             decided: ById::default(),
-            feedback: Vec::new(),
+            decisions: Vec::new(),
             used: Used::default(),
             index,
         }
@@ -198,14 +198,10 @@ impl Plan {
                 action,
             } => {
                 self.change_step(*step, event, at)?;
-                if let ReviewAction::Decided {
-                    feedback: Some(feedback),
-                    ..
-                } = action
-                {
-                    self.feedback.push((*step, feedback.clone()));
-                }
                 if let Some(decided) = Decided::from_action(*review, action) {
+                    if decided.is_informative() {
+                        self.decisions.push((*step, decided.clone()));
+                    }
                     self.decided.insert(*step, decided);
                 }
             }
@@ -258,7 +254,9 @@ impl Plan {
             }
             Change::PlanUpdated { .. } | Change::BudgetSet { .. } => Ok(()),
             Change::StepUpdated { step } => self.update_step(step, event, at),
-            Change::StepFailed { step } | Change::StepRequeued { step } => self
+            Change::StepFailed { step }
+            | Change::StepSkipped { step }
+            | Change::StepRequeued { step } => self
                 .step(*step)
                 .map(|_| ())
                 .ok_or(ApplyErrorKind::UnknownStep(*step)),
@@ -433,15 +431,15 @@ impl Plan {
         self.decided.get(&step)
     }
 
-    /// The non-terminal dependencies of a step.
+    /// The unmet dependencies of a step.
     pub(crate) fn open_dependencies(&self, step: &Step) -> impl Iterator<Item = &Step> {
         let needed = step.spec.depends_on.iter();
         needed
             .filter_map(|id| self.step(*id))
-            .filter(|needed| !needed.status().is_terminal())
+            .filter(|needed| !step.spec.is_met_by(needed.status()))
     }
 
-    /// The number of pending steps with non-terminal dependencies.
+    /// The number of pending steps with unmet dependencies.
     pub fn count_blocked(&self) -> u32 {
         let is_blocked = |step: &&Step| {
             step.status() == StepStatus::Pending && self.open_dependencies(step).next().is_some()

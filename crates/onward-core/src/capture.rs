@@ -2,18 +2,21 @@
 //!
 //! The agent reports its list, or changes to it, through its hooks (`list`). [`diff`] compares the
 //! list with the steps of the plan by content: a rewritten list does not become a new plan.
-//! [`outline`] finds the steps of an approved plan in its Markdown. The engine executes the edits as
+//! [`continues_plan`] decides whether the list of a later session is about the same task. [`outline`] finds the steps of an approved plan in its Markdown. The engine executes the edits as
 //! ordinary commands.
 
+mod continuation;
 mod diff;
 mod list;
 mod outline;
+mod title;
 
 use std::str::FromStr;
 
 use crate::policy::{UnknownVariant, parse_variant};
 
-pub use diff::{CapturedStep, Diff, Edit, common_tasks, diff};
+pub use continuation::{continues_plan, names_plan, rewrites_plan};
+pub use diff::{CapturedStep, Diff, Edit, diff};
 pub use list::{MAX_TASKS, Task, TaskChange, TaskList, TaskReport, TaskStatus};
 pub use outline::{Outline, outline};
 

@@ -21,7 +21,7 @@ use crate::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId, StepId,
 };
 use crate::plan::Origin;
-use crate::policy::OnStall;
+use crate::policy::{OnDependencyFailure, OnStall};
 use crate::routing::{DEFAULT_PRIORITY, Routing};
 use crate::skill::SkillStatus;
 use crate::step::{Gates, ReviewOptions, ReviewScope, StepResult, StepType};
@@ -122,6 +122,8 @@ pub struct CreatePlan {
     pub stall_threshold: Option<Duration>,
     /// The sweep's action on a stall.
     pub on_stall: OnStall,
+    /// Whether steps wait for dependencies that have failed.
+    pub on_dependency_failure: OnDependencyFailure,
     /// The session that creates the plan.
     pub session: Option<SessionId>,
     /// Who wrote the plan.
@@ -152,6 +154,7 @@ impl CreatePlan {
             output_formatting_notes: None,
             stall_threshold: None,
             on_stall: OnStall::default(),
+            on_dependency_failure: OnDependencyFailure::default(),
             session: None,
             origin: Origin::default(),
             approval: None,
@@ -389,6 +392,11 @@ pub enum Modification {
         step: StepId,
         /// The reason.
         reason: Option<String>,
+    },
+    /// Skip a pending step. Only a person does.
+    SkipStep {
+        /// The step.
+        step: StepId,
     },
     /// Release a claimed step so that it can be claimed again.
     RequeueStep {

@@ -14,12 +14,13 @@ use crate::branch::{Branch, BranchVerdict, Effect};
 use crate::budget::{Budget, Exhausted, Used};
 use crate::id::{ArtifactId, BranchId, PlanId, ReviewId, SessionId, SkillExecutionId, StepId};
 use crate::plan::{Brief, Origin, PlanFailure, PlanStatus};
-use crate::policy::OnStall;
+use crate::policy::{OnDependencyFailure, OnStall};
 use crate::refusal::Code;
 use crate::routing::Routing;
 use crate::stall::Stall;
 use crate::step::{Claim, FailReason, NewStep, SkipCause, StepResult, StepStatus};
 
+pub(crate) use review::answers_line;
 pub use review::{Decided, DecidedBy, Decision, ReviewAction};
 pub use successor::Successor;
 
@@ -253,6 +254,11 @@ pub enum Change {
         /// The step.
         step: StepId,
     },
+    /// A person skipped a step. A separate event changes the step.
+    StepSkipped {
+        /// The step.
+        step: StepId,
+    },
     /// A caller requeued a step. A separate event changes the step.
     StepRequeued {
         /// The step.
@@ -290,6 +296,7 @@ impl Change {
             Change::PlanUpdated { .. } => "update_plan",
             Change::BudgetSet { .. } => "set_budget",
             Change::StepFailed { .. } => "fail_step",
+            Change::StepSkipped { .. } => "skip_step",
             Change::StepRequeued { .. } => "requeue_step",
             Change::BranchAdded { .. } => "add_branch",
             Change::StepRedone { .. } => "redo_step",
@@ -314,6 +321,8 @@ pub struct Created {
     pub stall_threshold: Option<Duration>,
     /// The sweep's action on a stall.
     pub on_stall: OnStall,
+    /// Whether steps wait for dependencies that have failed.
+    pub on_dependency_failure: OnDependencyFailure,
     /// The session that created the plan, if reported.
     pub session: Option<SessionId>,
     /// The project, the labels and the priority.
@@ -571,6 +580,7 @@ impl Event {
                 | Change::InstructionsUpdated { step, .. }
                 | Change::StepRenamed { step, .. }
                 | Change::StepFailed { step }
+                | Change::StepSkipped { step }
                 | Change::StepRequeued { step }
                 | Change::StepRedone { step, .. } => Some(*step),
                 Change::StepUpdated { step } => Some(step.id),

@@ -1,5 +1,5 @@
-//! Findings that trigger notifications: stalls, pending reviews, failed plans, exhausted budgets, and
-//! plans without an agent.
+//! Findings that trigger notifications: stalls, pending reviews, failed plans, exhausted budgets, plans
+//! without an agent, and blocked plans.
 //!
 //! Every process derives the same key for the same finding, so only one notification is sent. A
 //! step that resumes and stalls again is a new finding, because its inactivity starts at another
@@ -34,16 +34,19 @@ pub enum Kind {
     NoAgent,
     /// A plan with an exhausted budget.
     Budget,
+    /// A plan whose remaining steps wait for failed ones.
+    Blocked,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 5] = [
+    pub const ALL: [Kind; 6] = [
         Kind::Stall,
         Kind::Review,
         Kind::Failure,
         Kind::NoAgent,
         Kind::Budget,
+        Kind::Blocked,
     ];
 
     /// The value in the API and in the database.
@@ -54,6 +57,7 @@ impl Kind {
             Kind::Failure => "failure",
             Kind::NoAgent => "no_agent",
             Kind::Budget => "budget",
+            Kind::Blocked => "blocked",
         }
     }
 }
@@ -139,6 +143,16 @@ impl Finding {
             attempt: None,
             since,
             note: None,
+        }
+    }
+
+    /// The finding for a plan whose remaining steps wait for failed ones: one per period without
+    /// agent activity.
+    pub fn blocked(since: Timestamp) -> Self {
+        Self {
+            kind: Kind::Blocked,
+            key: format!("blocked/{}", since.as_millis()),
+            ..Self::no_agent(since)
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::budget::{BudgetState, Exhausted, Limit};
 use crate::id::{PlanId, ReviewId, SessionId, StepId};
-use crate::policy::{OnStall, UnknownVariant, parse_variant};
+use crate::policy::{OnDependencyFailure, OnStall, UnknownVariant, parse_variant};
 use crate::progress::Counts;
 use crate::routing::Routing;
 use crate::time::Timestamp;
@@ -204,6 +204,8 @@ pub struct PlanHead {
     pub stall_threshold: Option<Duration>,
     /// The sweep's action on a stall.
     pub on_stall: OnStall,
+    /// Whether steps wait for dependencies that have failed. Later steps take it over.
+    pub on_dependency_failure: OnDependencyFailure,
     /// The session that last worked on the plan, if agents report their sessions.
     pub last_session: Option<SessionId>,
     /// The project, the labels and the priority.

@@ -139,6 +139,45 @@ impl fmt::Display for OnStall {
     }
 }
 
+/// What happens to a step if a step that it depends on fails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum OnDependencyFailure {
+    /// The step cannot be claimed until the failed step is redone or skipped, or a person lets the
+    /// step continue.
+    #[default]
+    Block,
+    /// The step can be claimed. Its agent receives the reason of the failure.
+    Continue,
+}
+
+impl OnDependencyFailure {
+    /// All policies.
+    pub const ALL: [OnDependencyFailure; 2] =
+        [OnDependencyFailure::Block, OnDependencyFailure::Continue];
+
+    /// The value in the API and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            OnDependencyFailure::Block => "block",
+            OnDependencyFailure::Continue => "continue",
+        }
+    }
+}
+
+impl fmt::Display for OnDependencyFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for OnDependencyFailure {
+    type Err = UnknownVariant;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVariant> {
+        parse_variant(text, &Self::ALL, Self::as_str)
+    }
+}
+
 /// A text that is not one of the expected values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown value `{value}`: expected one of {expected}")]

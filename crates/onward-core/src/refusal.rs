@@ -151,7 +151,7 @@ pub enum NotRedoable {
     Superseded(StepId),
 }
 
-/// The non-terminal dependencies of a pending step.
+/// The unmet dependencies of a pending step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenDependencies {
     /// How many there are.
@@ -226,7 +226,7 @@ pub enum Refusal {
     },
     /// The token was never issued for this step.
     ClaimNotIssued,
-    /// A result was submitted for a pending step whose dependencies are not terminal.
+    /// A result was submitted for a pending step with unmet dependencies.
     DependenciesOpen(OpenDependencies),
     /// `modify` was sent without feedback.
     FeedbackRequired,
@@ -355,7 +355,9 @@ impl Refusal {
             Refusal::ClaimNotIssued => {
                 "send `stepId` and `claimToken` from the same response of {get_next_step}"
             }
-            Refusal::DependenciesOpen(_) => "claim a step that is ready with {get_next_step}",
+            Refusal::DependenciesOpen(_) => {
+                "claim a step that is ready with {get_next_step}; redo a failed one with {modify_plan}"
+            }
             Refusal::FeedbackRequired => "describe the requested changes in `feedback`",
             Refusal::LimitExceeded { .. } => {
                 "stay within the limit, or split the work into several plans"

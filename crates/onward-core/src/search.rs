@@ -6,12 +6,14 @@
 mod chunk;
 mod rank_fusion;
 mod snippet;
+mod specific;
 mod vector;
 mod word;
 
 pub use chunk::{Chunk, MAX_CHUNK_CHARS, MAX_CHUNK_OVERLAP, chunks};
 pub use rank_fusion::{FusedRank, RRF_K, fuse_ranks};
 pub use snippet::{MAX_SNIPPET_CHARS, snippet};
+pub use specific::{similarity, specific_word, specific_words};
 pub use vector::{MAX_DIMENSIONS, Vector, hamming_distance};
 pub use word::{MAX_WORD_CHARS, Word, words};
 

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use crate::id::{BranchId, ClaimToken, ReviewId, SessionId, StepId};
 use crate::json::Json;
-use crate::policy::{UnknownVariant, parse_variant};
+use crate::policy::{OnDependencyFailure, UnknownVariant, parse_variant};
 use crate::routing::rank;
 use crate::time::Timestamp;
 
@@ -111,6 +111,8 @@ pub enum StepCause {
     Claim,
     /// A branch's `skip_to` skips the step.
     BranchSkip,
+    /// A person skips the step.
+    SkipManually,
     /// `modify_plan: fail_step`.
     FailManually,
     /// The sweep's policy `fail`.
@@ -184,7 +186,7 @@ impl StepStatus {
         use StepStatus as S;
         match (self, cause) {
             (S::Pending, C::Claim) => Ok(S::InProgress),
-            (S::Pending, C::BranchSkip) => Ok(S::Skipped),
+            (S::Pending, C::BranchSkip | C::SkipManually) => Ok(S::Skipped),
             (S::Pending, C::FailManually) => Ok(S::Failed),
             (S::Pending, C::RequestApproval) => Ok(S::AwaitingInput),
             (S::InProgress, C::Complete) => Ok(S::Completed),
@@ -205,6 +207,7 @@ impl StepStatus {
             )
             | (S::Pending | S::InProgress, C::Approve | C::Reject | C::Revise | C::ReviewSkip)
             | (S::Pending | S::InProgress, C::ApproveStart)
+            | (S::InProgress | S::AwaitingInput, C::SkipManually)
             | (S::InProgress, C::Claim | C::BranchSkip | C::RequestApproval)
             | (S::AwaitingInput, C::Claim | C::BranchSkip | C::FailManually | C::FailByPolicy)
             | (
@@ -218,7 +221,7 @@ impl StepStatus {
             | (S::Completed | S::Skipped | S::Failed, C::Claim | C::BranchSkip | C::FailManually)
             | (
                 S::Completed | S::Skipped | S::Failed,
-                C::FailByPolicy | C::ExhaustAttempts | C::Requeue,
+                C::FailByPolicy | C::ExhaustAttempts | C::Requeue | C::SkipManually,
             )
             | (
                 S::Completed | S::Skipped | S::Failed,
@@ -248,9 +251,10 @@ impl FromStr for StepStatus {
 
 impl StepCause {
     /// All causes.
-    pub const ALL: [StepCause; 14] = [
+    pub const ALL: [StepCause; 15] = [
         StepCause::Claim,
         StepCause::BranchSkip,
+        StepCause::SkipManually,
         StepCause::FailManually,
         StepCause::FailByPolicy,
         StepCause::ExhaustAttempts,
@@ -270,6 +274,7 @@ impl StepCause {
         match self {
             StepCause::Claim => "an agent claims the step",
             StepCause::BranchSkip => "a branch's `skip_to` skips the step",
+            StepCause::SkipManually => "a person skips the step",
             StepCause::FailManually => "`fail_step`",
             StepCause::FailByPolicy => "the policy `fail`",
             StepCause::ExhaustAttempts => "all attempts are used",
@@ -288,7 +293,7 @@ impl StepCause {
     const fn rejection(self) -> &'static str {
         match self {
             StepCause::Claim => "cannot claim the step",
-            StepCause::BranchSkip => "cannot skip the step",
+            StepCause::BranchSkip | StepCause::SkipManually => "cannot skip the step",
             StepCause::FailManually | StepCause::FailByPolicy | StepCause::ExhaustAttempts => {
                 "cannot fail the step"
             }
@@ -353,6 +358,8 @@ pub enum SkipCause {
     Branch(BranchId),
     /// A reviewer's decision.
     Review(ReviewId),
+    /// A person, without a review.
+    Person,
 }
 
 /// A step's status with its data.
@@ -415,7 +422,7 @@ pub struct NewStep {
     pub title: Option<String>,
     /// The instructions for the agent.
     pub instructions: String,
-    /// Steps that must be terminal before this one can be claimed. Contains no duplicates.
+    /// Steps that must be [met](Self::is_met_by) before this one can be claimed. Contains no duplicates.
     pub depends_on: Vec<StepId>,
     /// The step's stall threshold, if it sets one.
     pub stall_threshold: Option<Duration>,
@@ -429,6 +436,19 @@ pub struct NewStep {
     pub labels: Vec<String>,
     /// The priority, 0 to 9.
     pub priority: u8,
+    /// Whether the step waits for dependencies that have failed.
+    pub on_dependency_failure: OnDependencyFailure,
+}
+
+impl NewStep {
+    /// Whether a dependency in this status lets the step start.
+    pub fn is_met_by(&self, dependency: StepStatus) -> bool {
+        match dependency {
+            StepStatus::Completed | StepStatus::Skipped => true,
+            StepStatus::Failed => self.on_dependency_failure == OnDependencyFailure::Continue,
+            StepStatus::Pending | StepStatus::InProgress | StepStatus::AwaitingInput => false,
+        }
+    }
 }
 
 /// A step of a plan.

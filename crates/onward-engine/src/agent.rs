@@ -1,7 +1,7 @@
 //! Agents: sessions, turns and tool calls, as reported by hooks, and the connections of agents.
 
 mod activity;
-pub(crate) mod connection;
+mod calling_session;
 mod observed;
 pub mod session;
 pub mod tool_calls;

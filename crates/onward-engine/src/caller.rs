@@ -7,7 +7,7 @@ use onward_core::id::SessionId;
 use onward_core::role::{Forbidden, Permission, TenantPolicy};
 use onward_store::{Author, RequestOrigin};
 
-use crate::agent::connection::Connection;
+use crate::connection::Connection;
 use crate::sanitize;
 
 /// The tenant of a single-user installation.

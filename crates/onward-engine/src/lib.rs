@@ -12,11 +12,12 @@
 //! | `run` | the execution loop |
 //! | `plan` | [`create`], [`next_step`], [`submit`], [`step`], [`modify`]: commands; [`status`], [`list`], [`audit`], [`journal`]: queries; [`context`]: context for an agent that starts a step or resumes a plan; [`skill`], [`feedback`]: skill executions, ratings and comments; [`task`]: calls that MCP clients follow as tasks |
 //! | `agent` | [`session`]: sessions, turns, stall detection and escalation; [`tool_calls`]: tool calls, recorded before they run, interrupted when no result can arrive |
-//! | [`research`] | artifacts and plan outputs; [`search`], [`embed`], [`indexing`]: full-text and semantic search; [`extract`]: structured data extracted by models |
+//! | [`research`] | artifacts, plan outputs and results; [`search`], [`embed`], [`indexing`]: full-text and semantic search; [`extract`]: structured data extracted by models |
 //! | `operate` | [`sweep`]: acts on stalls; [`notification`]: delivery of notifications; [`access`], [`member`]: tenants, tokens and members; [`transfer`], [`relocate`], [`verify`], [`retention`]: export and import, moves to another database, consistency checks, deletion of old data; [`request_log`]: the log of MCP requests |
 
 mod agent;
 pub mod caller;
+mod connection;
 pub mod engine;
 pub mod environment;
 pub mod error;
@@ -26,18 +27,19 @@ mod plan;
 pub mod research;
 mod run;
 mod sanitize;
+mod subagent;
 
-pub use agent::connection::Connection;
 pub use agent::{session, tool_calls, usage};
+pub use connection::Connection;
 pub use operate::{
     access, member, notification, readiness, relocate, request_log, retention, sweep, transfer,
     verify,
 };
 pub use plan::{
-    audit, context, create, feedback, history, journal, list, modify, next_step, skill, status,
-    step, submit, task,
+    audit, context, create, dependency, feedback, history, journal, list, modify, next_step, skill,
+    status, step, submit, task,
 };
-pub use research::{embed, extract, indexing, search};
+pub use research::{embed, extract, indexing, search, similar};
 
 pub use caller::Caller;
 pub use engine::Engine;
@@ -47,10 +49,11 @@ pub use onward_store::{
     Distribution, DueSession, Entry, Excerpt, Extraction, Faults, Feedback, Hit, HourCount,
     IndexHealth, Indexed, JournalCursor, JournalEntry, MANY, Notice, Obstacle, ObstacleKind,
     OpenPlan, Output, OutputExcerpt, OutputVersion, Owner, PlanCount, PlanCursor, Recent,
-    RequestOrigin, SeenClaim, Session, SessionLine, SessionUsage, Sheet, SkillCount, SkillCursor,
-    Source, StepBrief, StepLine, StepMark, StepNote, StepReport, Subject, SyncMode, Synthetic,
-    Task, TaskOutcome, TaskPhase, Tenant, TextId, TextPage, Token, ToolCall, TranscriptPosition,
-    Turn, TurnStep, UsageSource, VectorExtension, WholePlan, distribute, opencode, restore, schema,
+    RequestOrigin, ResultExcerpt, SeenClaim, Session, SessionLine, SessionUsage, Sheet, SkillCount,
+    SkillCursor, Source, StepBrief, StepLine, StepMark, StepNote, StepReport, Subject, SyncMode,
+    Synthetic, Task, TaskOutcome, TaskPhase, Tenant, TextId, TextPage, Token, ToolCall,
+    TranscriptPosition, Turn, TurnStep, UsageSource, VectorExtension, WholePlan, distribute,
+    opencode, restore, schema,
 };
 pub use operate::member::{Member, SignInMethod};
 pub use plan::attention::AttentionCount;

@@ -6,6 +6,7 @@ pub(crate) mod attention;
 pub mod audit;
 pub mod context;
 pub mod create;
+pub mod dependency;
 pub mod feedback;
 pub mod history;
 pub mod journal;

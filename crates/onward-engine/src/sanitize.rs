@@ -82,6 +82,7 @@ pub(crate) fn modification(modification: &mut Modification) {
         Modification::RemoveStep { .. }
         | Modification::SetBudget { .. }
         | Modification::ReorderSteps { .. }
+        | Modification::SkipStep { .. }
         | Modification::RequeueStep { .. } => {}
     }
 }

@@ -74,9 +74,11 @@ static DERIVATIONS: [Derivation; 3] = [
         joins: " LEFT JOIN artifacts ON artifacts.tenant_id = item.tenant_id \
                 AND artifacts.artifact_id = item.source_id \
                 LEFT JOIN outputs ON outputs.tenant_id = item.tenant_id \
-                AND outputs.output_id = item.source_id",
-        inputs: ", coalesce(artifacts.title, outputs.title), \
-                 substr(coalesce(artifacts.content, outputs.content), \
+                AND outputs.output_id = item.source_id \
+                LEFT JOIN results ON results.tenant_id = item.tenant_id \
+                AND results.step_id = item.source_id",
+        inputs: ", coalesce(artifacts.title, outputs.title, results.title), \
+                 substr(coalesce(artifacts.content, outputs.content, results.content), \
                  CAST(item.starts_at + 1 AS integer), CAST(item.characters AS integer))",
         derive: |inputs, _| {
             inputs

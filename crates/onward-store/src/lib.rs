@@ -63,6 +63,7 @@ pub use record::journal::{JournalCursor, JournalEntry, Journals};
 pub use record::notification::{Delivery, Notice, Notifications};
 pub use record::output::{Output, OutputExcerpt, OutputVersion, Outputs};
 pub use record::request_log::{RequestLog, ToolCall, WrittenCall};
+pub use record::result::{ResultExcerpt, Results, UnindexedResult};
 pub use record::search::{Hit, Search, SearchIndex, Source};
 pub use record::session::{CONNECTION, SessionActivity, Sessions};
 pub use record::skill::{SkillCount, SkillCursor, Skills};

@@ -305,6 +305,7 @@ mod tests {
             supersedes: None,
             labels: Vec::new(),
             priority: 5,
+            on_dependency_failure: Default::default(),
         };
         let created = Created {
             plan: PlanId::new(id(number)),
@@ -320,6 +321,7 @@ mod tests {
             branches: Vec::new(),
             stall_threshold: None,
             on_stall: OnStall::default(),
+            on_dependency_failure: Default::default(),
             session: None,
             routing: onward_core::routing::Routing::default(),
             budget: None,

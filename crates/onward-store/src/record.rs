@@ -10,6 +10,7 @@ pub(crate) mod journal;
 pub(crate) mod notification;
 pub(crate) mod output;
 pub(crate) mod request_log;
+pub(crate) mod result;
 pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod skill;

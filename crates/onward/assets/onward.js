@@ -128,6 +128,7 @@
                     restoreState(replacement, state);
                 }
                 reveal(document);
+                if (pending) placeToast();
             }
         } catch {
             // The server is unreachable. The stream reports it and reconnects.
@@ -300,24 +301,35 @@
         event.target.reset();
     });
 
-    // An approval is sent after 10 seconds, or when the page is left.
+    // An approval is sent after 10 seconds, or when the page is left. The browser stores it until then.
+    // A page that is left cannot read the response, so the next page sends the decision again, which
+    // changes nothing if it has arrived, and reports the outcome.
     const UNDO_MS = 10_000;
+    const TOLERANCE_MS = 2_000; // Before another page takes over from a page that ended without an event.
+    const DECISION = "onward.decision";
     const toast = document.getElementById("toast");
+    const stored = () => JSON.parse(localStorage.getItem(DECISION));
+    const store = (decision) => localStorage.setItem(DECISION, JSON.stringify(decision));
     let pending = null;
+    const formOf = (decision) => [...document.querySelectorAll("form.decide")].find((form) => form.elements.review?.value === decision.review);
+    // In the form, where it covers nothing, or else at the edge of the window.
+    const placeToast = () => {
+        const button = formOf(pending)?.querySelector("button[data-undo]");
+        if (!button) document.body.append(toast);
+        else if (button.nextElementSibling !== toast) button.after(toast);
+    };
     const cancel = () => {
         const last = pending;
         clearTimeout(last?.timer);
         [pending, toast.hidden] = [null, true];
+        if (last) localStorage.removeItem(DECISION);
         return last;
     };
-    const send = () => {
-        const last = cancel();
-        if (last) fetch(last.url, { method: "POST", body: last.body, keepalive: true });
-    };
+    const post = ({ url, body }) => fetch(url, { method: "POST", body: new URLSearchParams(body), keepalive: true }).catch(() => null);
     // The form of the decision may have been replaced since.
     const submit = () => {
         const { url, body } = cancel();
-        const fields = [...body].map(([name, value]) => make("input", { type: "hidden", name, value }));
+        const fields = [...new URLSearchParams(body)].map(([name, value]) => make("input", { type: "hidden", name, value }));
         document.body.appendChild(make("form", { method: "post", action: url, hidden: true }, ...fields)).submit();
     };
     document.addEventListener("submit", (event) => {
@@ -325,14 +337,61 @@
         if (pending?.url === event.target.action) cancel(); // Another decision on the same review.
         if (!button?.dataset.undo) return;
         event.preventDefault();
-        send();
-        const body = new URLSearchParams(new FormData(button.form, button));
-        pending = { url: button.form.action, body, timer: setTimeout(submit, UNDO_MS) };
+        // The server does not accept spaces as an answer either.
+        const { form } = button;
+        for (const field of form.elements) if (field.required && !field.value.trim()) field.value = "";
+        if (!form.reportValidity()) return;
+        const other = cancel();
+        if (other) post(other).then((response) => report(other, response));
+        const [review, title] = [form.elements.review.value, form.closest("[data-review]").querySelector("h2").textContent];
+        pending = { url: form.action, body: String(new URLSearchParams(new FormData(form, button))), review, title, until: Date.now() + UNDO_MS };
+        store(pending);
+        pending.timer = setTimeout(submit, UNDO_MS);
         toast.firstElementChild.textContent = `${button.dataset.undo} in 10 s.`;
         toast.hidden = false;
+        placeToast();
+        toast.scrollIntoView({ block: "nearest" });
     });
     toast.lastElementChild.onclick = cancel;
-    addEventListener("pagehide", send);
+    addEventListener("pagehide", () => {
+        const last = cancel();
+        if (last) store({ ...last, until: 0 });
+        if (last) post(last);
+    });
+    addEventListener("pageshow", (event) => { if (event.persisted) settle(); });
+    const restoreInput = (form, body) => {
+        const entered = new URLSearchParams(body);
+        for (const field of form.querySelectorAll("[name]:not([type=hidden], button)")) {
+            const values = entered.getAll(field.name);
+            if (field.type === "checkbox") field.checked = values.includes(field.value);
+            else field.value = values[0] ?? field.value;
+        }
+    };
+    const announce = (role, ...content) => document.getElementById("main").prepend(make("p", { className: `flash ${role}`, role }, ...content));
+    const forget = (decision) => { if (stored()?.body === decision.body) localStorage.removeItem(DECISION); };
+    // Until the user opens the review, each page reports that the decision was not accepted.
+    const report = (decision, response) => {
+        if (response?.ok && new URL(response.url).pathname === "/inbox") {
+            forget(decision);
+            return announce("status", `Approved: ${decision.title}.`);
+        }
+        if (!pending) store({ ...decision, until: 0, rejected: response !== null });
+        const form = formOf(decision);
+        if (form) restoreInput(form, decision.body);
+        // Its page shows who decided it, or the form with the input.
+        if (form || location.pathname === `/reviews/${decision.review}`) forget(decision);
+        const dismiss = ({ target }) => { forget(decision); target.parentElement.remove(); };
+        announce("alert", "Your approval was not accepted: ", make("a", { href: `/reviews/${decision.review}`, textContent: decision.title }), ". ",
+            make("button", { type: "button", className: "quiet", textContent: "Dismiss", onclick: dismiss }));
+    };
+    const settle = async () => {
+        const last = stored();
+        if (!last || pending) return;
+        const wait = last.until && last.until + TOLERANCE_MS - Date.now();
+        if (wait > 0) return void setTimeout(settle, wait);
+        const response = last.rejected ? undefined : await post(last);
+        if (stored()?.body === last.body) report(last, response); // Else another page was faster.
+    };
 
     // The palette: the results of `/jump` in a dialog, and the main actions of this page.
     const palette = document.getElementById("palette");
@@ -437,6 +496,7 @@
     for (const zone of document.querySelectorAll("[data-zone]")) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
     reveal(document);
     updateTimes();
+    settle();
     setInterval(updateTimes, 10_000);
     if (topic || isOn()) {
         listen();

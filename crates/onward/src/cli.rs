@@ -36,13 +36,13 @@ mod restore;
 mod review;
 mod search;
 mod serve;
-mod serving;
 mod session;
 mod shutdown;
 mod signals;
 mod status;
 mod step;
 mod suggestion;
+mod temporary;
 mod tenant;
 mod token;
 mod transcript;
@@ -65,6 +65,7 @@ use crate::output::{Output, format, print_error, print_stderr};
 use crate::tools::in_flight;
 use crate::web::NewMcpEndpoint;
 use crate::wire::error::ErrorBody;
+use temporary::TempDir;
 
 /// How long to wait for running tool calls before the database is closed.
 const CALLS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -159,6 +160,8 @@ struct Context {
     config: Config,
     /// The open database, closed after the command.
     opened: RefCell<Option<Engine>>,
+    /// The directory of an empty database, removed after the command.
+    empty: RefCell<Option<TempDir>>,
 }
 
 /// Runs the command of the process's arguments.
@@ -229,6 +232,7 @@ fn dispatch(cli: Cli, mcp_endpoint: NewMcpEndpoint) -> Result {
             output,
             config,
             opened: RefCell::default(),
+            empty: RefCell::default(),
         })
     };
     let Some(command) = command else {

@@ -37,6 +37,7 @@ mod project;
 mod proxy;
 mod quota;
 mod seen_claims;
+mod serving;
 mod telemetry;
 mod tools;
 mod transcript;

@@ -22,6 +22,7 @@ use tokio::sync::broadcast::{Receiver, error::TryRecvError};
 use tokio::sync::watch;
 
 use crate::config;
+use crate::serving::Dashboard;
 use crate::wire::notification::Notification;
 use links::Links;
 use webhook::Webhook;
@@ -63,10 +64,9 @@ pub(crate) struct Notifier {
     engine: Engine,
     webhook: Webhook,
     kinds: Vec<Kind>,
-    /// Creates decision links, if the dashboard's address is known.
+    /// Creates decision links, if they are configured.
     links: Option<Links>,
-    /// The dashboard's address, if there is one.
-    base_url: Option<Arc<str>>,
+    dashboard: Dashboard,
     changes: Receiver<Changed>,
     version: Option<i64>,
     /// The next delivery time of each tenant, if there is one.
@@ -82,18 +82,16 @@ impl Notifier {
     pub(crate) fn new(
         notify: &config::Notify,
         engine: &Engine,
-        base_url: Option<Arc<str>>,
+        dashboard: Dashboard,
     ) -> Result<Option<Self>, reqwest::Error> {
         let Some(webhook) = Webhook::new(notify)? else {
             return Ok(None);
         };
         Ok(Some(Self {
             webhook,
-            links: base_url
-                .as_deref()
-                .and_then(|base| Links::new(notify, base)),
             kinds: notify.kinds.clone(),
-            base_url,
+            links: Links::new(notify),
+            dashboard,
             changes: engine.subscribe(),
             engine: engine.clone(),
             version: None,
@@ -185,9 +183,11 @@ impl Notifier {
     }
 
     async fn deliver(&self, tenant: &str, pending: &PlanNotification) -> DeliveryAttempt {
-        let mut notification = Notification::new(pending, tenant, self.base_url.as_deref());
-        if let Some(links) = &self.links {
-            links.add(&mut notification, pending, tenant, self.engine.now());
+        let base_url = self.dashboard.base_url();
+        let base_url = base_url.as_deref();
+        let mut notification = Notification::new(pending, tenant, base_url);
+        if let (Some(links), Some(base)) = (&self.links, base_url) {
+            links.add(&mut notification, base, pending, tenant, self.engine.now());
         }
         match self
             .webhook

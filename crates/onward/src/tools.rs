@@ -29,6 +29,7 @@ pub(crate) mod request_user_review;
 pub(crate) mod review_fields;
 mod schema;
 mod search_sources;
+mod session;
 mod store_research;
 mod store_research_output;
 mod submit_feedback;
@@ -41,7 +42,6 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use onward_core::id::SessionId;
 use onward_core::refusal::Issue;
 use onward_engine::context::{DEFAULT_CHARS, MAX_CHARS};
 use onward_engine::request_log::CompletedRequest;
@@ -55,6 +55,7 @@ use tokio::sync::watch;
 use crate::extraction::Extractor;
 use crate::hint::{self, Interface};
 use crate::quota::Quota;
+use crate::serving::Dashboard;
 use crate::wire::notice;
 
 #[cfg(test)]
@@ -69,8 +70,8 @@ pub(crate) struct ToolContext {
     /// The caller's interface, for hints.
     pub(crate) interface: Interface,
     pub(crate) engine: Engine,
-    /// The dashboard's URL, for links to reviews.
-    pub(crate) base_url: Option<Arc<str>>,
+    /// The dashboard, for links to reviews.
+    pub(crate) dashboard: Dashboard,
     /// The configured extraction model.
     pub(crate) extractor: Option<Arc<Extractor>>,
     /// Whether all callers run on this machine.
@@ -82,22 +83,11 @@ pub(crate) struct ToolContext {
 }
 
 impl ToolContext {
-    /// The session of a call: the reported one, or that of the caller's connection.
-    async fn session(
-        &self,
-        caller: &Caller,
-        reported: Option<String>,
-        tool: &'static str,
-    ) -> Result<Option<SessionId>, ToolError> {
-        let reported = params::session_id(reported);
-        Ok(self.engine.session_of(caller, reported, tool).await?)
-    }
-
     /// Limits a response to this many characters, and renders its hint for the rest.
     fn limit(&self, response: &mut Value, max_chars: usize) {
         bound::fit(response, max_chars);
         if let Some(Value::String(more)) = response.get_mut("more") {
-            *more = hint::render(more, self.interface, self.base_url.as_deref());
+            *more = hint::render(more, self.interface, self.dashboard.base_url().as_deref());
         }
     }
 }
@@ -435,7 +425,7 @@ impl Call {
             Ok(response) => Cow::Borrowed(response),
             Err(error) => Cow::Owned(error.to_json(context)),
         };
-        let session = self.arguments.get("sessionId").and_then(Value::as_str);
+        let session = self.arguments.get(session::FIELD).and_then(Value::as_str);
         let request = CompletedRequest {
             tool: self.tool.name.to_owned(),
             session: session.map(str::to_owned),
@@ -464,6 +454,7 @@ async fn execute(
         }
     }
     if issues.is_empty() {
+        let arguments = session::add(&context, &caller, tool, arguments).await?;
         return run(context, caller, arguments).await;
     }
     let error = ToolError::from_issues(issues);

@@ -59,6 +59,7 @@ use crate::hint::Interface;
 use crate::mcp::Forms;
 use crate::notify::{Notifier, WebhookTest};
 use crate::quota::Quota;
+use crate::serving::Dashboard;
 use crate::tools::{ToolContext, in_flight};
 use auth::Auth;
 use cookies::CookieSigner;
@@ -170,13 +171,13 @@ impl Server {
         let context = ToolContext {
             interface: Interface::Api,
             engine: engine.clone(),
-            base_url: base_url(public.as_deref(), &listener),
+            dashboard: Dashboard::Fixed(base_url(public.as_deref(), &listener)),
             extractor: config.extraction.as_ref().map(Extractor::new).map(Arc::new),
             is_local: is_local && !closed,
             quota: limits.tenant_stored_mib.map(Quota::new).map(Arc::new),
             closing: stop.clone(),
         };
-        let notifier = Notifier::new(&config.notify, &engine, context.base_url.clone());
+        let notifier = Notifier::new(&config.notify, &engine, context.dashboard.clone());
         let no_client = |error| {
             let message = format!("cannot create the webhook client: {error}");
             Failure::failed(

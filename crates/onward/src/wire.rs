@@ -9,6 +9,7 @@ pub(crate) mod budget;
 pub(crate) mod call;
 pub(crate) mod context;
 pub(crate) mod created;
+pub(crate) mod dependency;
 pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod excerpt;

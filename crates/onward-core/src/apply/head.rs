@@ -29,6 +29,7 @@ impl PlanHead {
             seq: 1,
             stall_threshold: created.stall_threshold,
             on_stall: created.on_stall,
+            on_dependency_failure: created.on_dependency_failure,
             last_session: created.session.clone(),
             routing: created.routing.clone(),
             budget: created.budget.map(BudgetState::new),
@@ -62,6 +63,9 @@ impl PlanHead {
             }
             Event::StepSkipped { from, .. } => {
                 self.check_open()?;
+                if self.status() == PlanStatus::Planning {
+                    self.begin()?;
+                }
                 self.counts.shift(*from, StepStatus::Skipped);
             }
             Event::StepRequeued { reason, .. } => {
@@ -161,6 +165,7 @@ impl PlanHead {
             | Change::StepRenamed { .. }
             | Change::StepUpdated { .. }
             | Change::StepFailed { .. }
+            | Change::StepSkipped { .. }
             | Change::StepRequeued { .. }
             | Change::BranchAdded { .. } => {}
         }

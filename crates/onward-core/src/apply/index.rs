@@ -22,9 +22,9 @@ pub(crate) type ById<Id, T> = HashMap<Id, T, BuildHasherDefault<DefaultHasher>>;
 pub(crate) struct Index {
     positions: ById<StepId, usize>,
     dependents: ById<StepId, Vec<StepId>>,
-    /// The number of non-terminal dependencies per step. Steps without any are not in the map.
+    /// The number of unmet dependencies per step. Steps without any are not in the map.
     waiting: ById<StepId, usize>,
-    /// Pending steps whose dependencies are all terminal: rank of the priority, and order.
+    /// Pending steps whose dependencies are all met: rank of the priority, and order.
     ready: BTreeSet<(u8, u32)>,
     in_progress: BTreeSet<u32>,
     under_review: BTreeSet<u32>,
@@ -47,12 +47,7 @@ impl Index {
             }
         }
         for step in steps {
-            let open = step
-                .spec
-                .depends_on
-                .iter()
-                .filter(|needed| index.is_open(steps, **needed))
-                .count();
+            let open = index.unmet(steps, step).count();
             if open > 0 {
                 index.waiting.insert(step.id(), open);
             }
@@ -64,10 +59,13 @@ impl Index {
         index
     }
 
-    fn is_open(&self, steps: &[Step], id: StepId) -> bool {
-        self.position(id)
-            .and_then(|position| steps.get(position))
-            .is_some_and(|step| !step.status().is_terminal())
+    /// The unmet dependencies of a step.
+    fn unmet<'s>(&self, steps: &'s [Step], step: &'s Step) -> impl Iterator<Item = StepId> {
+        let needed = step.spec.depends_on.iter().copied();
+        needed.filter(|id| {
+            let needed = self.position(*id).and_then(|position| steps.get(position));
+            needed.is_some_and(|needed| !step.spec.is_met_by(needed.status()))
+        })
     }
 
     /// Updates the indexes after a change of the step's state.
@@ -96,7 +94,12 @@ impl Index {
         let Some(dependents) = self.dependents.get(&ended.id()).cloned() else {
             return;
         };
-        for id in dependents {
+        let is_met = |id: &StepId| {
+            let dependent = self.position(*id).and_then(|position| steps.get(position));
+            dependent.is_some_and(|dependent| dependent.spec.is_met_by(ended.status()))
+        };
+        let freed: Vec<StepId> = dependents.into_iter().filter(is_met).collect();
+        for id in freed {
             let left = self
                 .waiting
                 .get(&id)
@@ -137,8 +140,7 @@ impl Index {
         self.positions.contains_key(&id) || self.reserved.contains(&id)
     }
 
-    /// The first step that an agent with these labels can claim, with the steps in `ended` counted as
-    /// terminal.
+    /// The first step that an agent with these labels can claim, if the steps in `ended` fail.
     pub(crate) fn first_ready<'s>(
         &self,
         steps: &'s [Step],
@@ -150,11 +152,9 @@ impl Index {
             .flat_map(|id| self.dependents(*id))
             .filter_map(|id| {
                 let step = steps.get(self.position(*id)?)?;
-                let waits = step.spec.depends_on.iter();
                 let freed = step.status() == StepStatus::Pending
-                    && waits
-                        .filter(|needed| self.is_open(steps, **needed))
-                        .all(|open| ended.contains(open));
+                    && step.spec.is_met_by(StepStatus::Failed)
+                    && self.unmet(steps, step).all(|unmet| ended.contains(&unmet));
                 freed.then_some(step)
             });
         let ready = self.ready.iter().filter_map(|(_, order)| {

@@ -123,6 +123,7 @@ impl Step {
                 let cause = match by {
                     SkipCause::Branch(_) => StepCause::BranchSkip,
                     SkipCause::Review(_) => StepCause::ReviewSkip,
+                    SkipCause::Person => StepCause::SkipManually,
                 };
                 self.check_transition(*from, cause)?;
                 let claim = self.claim().cloned();

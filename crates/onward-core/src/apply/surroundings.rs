@@ -1,9 +1,10 @@
-//! Context of an assigned step: its branches, the reviewers' feedback on earlier steps, and the
+//! Context of an assigned step: its branches, the decisions of reviewers on earlier steps, and the
 //! other steps that the session holds. This module computes it from a plan in memory; a server
 //! reads the same data from a few rows.
 
 use super::Plan;
 use crate::branch::{Action, Branch};
+use crate::event::Decided;
 use crate::id::{SessionId, StepId};
 use crate::step::{SkipCause, Step, StepState};
 use crate::time::Timestamp;
@@ -16,6 +17,39 @@ pub struct Surroundings {
     /// Feedback of reviewers on the previous step, the step's dependencies and the step that it
     /// supersedes, oldest first.
     pub feedback: Vec<String>,
+    /// The last decision on one of these steps or on the step itself.
+    pub decision: Option<StepDecision>,
+}
+
+/// A reviewer's decision and the step that it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepDecision {
+    /// The step.
+    pub step: StepId,
+    /// Position in the plan.
+    pub order: u32,
+    /// The decision.
+    pub decided: Decided,
+}
+
+impl Surroundings {
+    /// Adds the decisions on the steps that concern a step, oldest first. A plain approval has no
+    /// information for the agent.
+    pub fn with_decisions(
+        mut self,
+        step: StepId,
+        decisions: impl IntoIterator<Item = StepDecision>,
+    ) -> Self {
+        let informative = |decision: &StepDecision| decision.decided.is_informative();
+        for decision in decisions.into_iter().filter(informative) {
+            // The instructions of the step contain the feedback on it.
+            if decision.step != step {
+                self.feedback.extend(decision.decided.feedback.clone());
+            }
+            self.decision = Some(decision);
+        }
+        self
+    }
 }
 
 /// A branch and the current order of its target.
@@ -50,21 +84,29 @@ impl Plan {
                 Action::Continue | Action::AddSteps { .. } | Action::Fail { .. } => None,
             },
         };
-        let mut surroundings = Surroundings {
+        let surroundings = Surroundings {
             branches: self.branches_after(step.id()).iter().map(outline).collect(),
-            feedback: Vec::new(),
+            ..Surroundings::default()
         };
-        if !self.feedback.is_empty() {
-            let previous = self.previous(step.order);
-            let concerns = |id: &StepId| {
-                previous == Some(*id)
-                    || step.spec.supersedes == Some(*id)
-                    || step.spec.depends_on.contains(id)
-            };
-            let feedback = self.feedback.iter().filter(|(id, _)| concerns(id));
-            surroundings.feedback = feedback.map(|(_, text)| text.clone()).collect();
+        if self.decisions.is_empty() {
+            return surroundings;
         }
-        surroundings
+        let previous = self.previous(step.order);
+        let concerns = |id: &StepId| {
+            *id == step.id()
+                || previous == Some(*id)
+                || step.spec.supersedes == Some(*id)
+                || step.spec.depends_on.contains(id)
+        };
+        let decisions = self.decisions.iter().filter(|(id, _)| concerns(id));
+        let decisions = decisions.filter_map(|(id, decided)| {
+            Some(StepDecision {
+                step: *id,
+                order: self.step(*id)?.order,
+                decided: decided.clone(),
+            })
+        });
+        surroundings.with_decisions(step.id(), decisions)
     }
 
     /// The last step before this order that was completed, or skipped by a reviewer, and is not

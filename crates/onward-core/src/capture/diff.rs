@@ -4,11 +4,15 @@
 //! step with similar words, which is renamed. A task without a step is added. An open step without a
 //! task is removed; a step that has ended stays, because agents drop completed tasks from their
 //! lists. A task that is opened again after its step has ended is a new step.
+//!
+//! A step that the session did not write (of an earlier session, of a user) is only claimed and
+//! completed: it keeps its title, and it stays if the list does not contain it.
 
 use super::list::{Task, TaskStatus};
+use super::title::{is_same_task, same_words, similar};
 use crate::command::StepSpec;
 use crate::id::StepId;
-use crate::step::{StepStatus, StepType};
+use crate::step::StepStatus;
 
 /// A step of a captured plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +23,12 @@ pub struct CapturedStep {
     pub title: String,
     /// The status.
     pub status: StepStatus,
+    /// Whether the session that reports the list wrote the step.
+    pub is_own: bool,
     /// Whether the session that reports the list holds the step.
     pub is_held: bool,
+    /// Whether it is in progress and can be taken over from the session that holds it.
+    pub is_abandoned: bool,
 }
 
 /// A change to the plan.
@@ -37,7 +45,7 @@ pub enum Edit {
     },
     /// Append steps.
     Add(Vec<StepSpec>),
-    /// Release a claimed step.
+    /// Release a step that the session wrote and holds.
     Release(StepId),
     /// Remove a pending step.
     Remove(StepId),
@@ -45,7 +53,7 @@ pub enum Edit {
     Reorder(Vec<StepId>),
     /// Complete a step.
     Complete(StepId),
-    /// Claim a pending step.
+    /// Claim a pending step, or take over an abandoned one.
     Start(StepId),
 }
 
@@ -59,11 +67,6 @@ pub struct Diff {
     pub steps: Vec<StepId>,
 }
 
-/// Number of tasks that are steps of the plan, by id or by words.
-pub fn common_tasks(steps: &[CapturedStep], tasks: &[Task]) -> usize {
-    assign(steps, tasks).iter().flatten().count()
-}
-
 /// Compares the list with the steps of the plan, which are in order.
 pub fn diff(steps: &[CapturedStep], tasks: &[Task], mut new_id: impl FnMut() -> StepId) -> Diff {
     let assigned = assign(steps, tasks);
@@ -73,7 +76,7 @@ pub fn diff(steps: &[CapturedStep], tasks: &[Task], mut new_id: impl FnMut() -> 
     for (task, assigned) in tasks.iter().zip(&assigned) {
         if let Some(step) = assigned.and_then(|index| steps.get(index)) {
             ids.push(step.id);
-            if step.title != task.title && !step.status.is_terminal() {
+            if step.is_own && step.title != task.title && !step.status.is_terminal() {
                 edits.push(Edit::Rename {
                     step: step.id,
                     title: task.title.clone(),
@@ -81,10 +84,7 @@ pub fn diff(steps: &[CapturedStep], tasks: &[Task], mut new_id: impl FnMut() -> 
                 });
             }
         } else {
-            let spec = StepSpec {
-                title: Some(task.title.clone()),
-                ..StepSpec::new(new_id(), StepType::Custom, task.instructions())
-            };
+            let spec = task.spec(new_id());
             ids.push(spec.id);
             added.push(spec);
         }
@@ -94,11 +94,14 @@ pub fn diff(steps: &[CapturedStep], tasks: &[Task], mut new_id: impl FnMut() -> 
     if !added.is_empty() {
         edits.push(Edit::Add(added));
     }
-    for step in steps.iter().filter(|step| !ids.contains(&step.id)) {
+    let dropped = |step: &&CapturedStep| step.is_own && !ids.contains(&step.id);
+    for step in steps.iter().filter(dropped) {
         match step.status {
             StepStatus::Pending => {}
-            StepStatus::InProgress => edits.push(Edit::Release(step.id)),
-            StepStatus::AwaitingInput
+            StepStatus::InProgress if step.is_held => edits.push(Edit::Release(step.id)),
+            // Another session works on it.
+            StepStatus::InProgress
+            | StepStatus::AwaitingInput
             | StepStatus::Completed
             | StepStatus::Skipped
             | StepStatus::Failed => continue,
@@ -125,18 +128,16 @@ pub fn diff(steps: &[CapturedStep], tasks: &[Task], mut new_id: impl FnMut() -> 
 /// The changes of a step's status. `None` is a new step.
 fn status_edits(task: TaskStatus, id: StepId, step: Option<&CapturedStep>) -> Vec<Edit> {
     let status = step.map_or(StepStatus::Pending, |step| step.status);
-    let is_held = step.is_some_and(|step| step.is_held);
+    let can_release = step.is_some_and(|step| step.is_own && step.is_held);
+    let is_abandoned = step.is_some_and(|step| step.is_abandoned && !step.is_held);
     match (status, task) {
         (StepStatus::Pending, TaskStatus::InProgress) => vec![Edit::Start(id)],
         (StepStatus::Pending | StepStatus::InProgress, TaskStatus::Completed) => {
             vec![Edit::Complete(id)]
         }
-        (StepStatus::InProgress, TaskStatus::Pending) => vec![Edit::Release(id)],
-        // Another session held it; this one continues.
-        (StepStatus::InProgress, TaskStatus::InProgress) if !is_held => {
-            vec![Edit::Release(id), Edit::Start(id)]
-        }
-        (StepStatus::InProgress, TaskStatus::InProgress)
+        (StepStatus::InProgress, TaskStatus::Pending) if can_release => vec![Edit::Release(id)],
+        (StepStatus::InProgress, TaskStatus::InProgress) if is_abandoned => vec![Edit::Start(id)],
+        (StepStatus::InProgress, TaskStatus::InProgress | TaskStatus::Pending)
         | (StepStatus::Pending, TaskStatus::Pending)
         | (
             StepStatus::AwaitingInput
@@ -184,29 +185,8 @@ fn assign(steps: &[CapturedStep], tasks: &[Task]) -> Vec<Option<usize>> {
     assign_where(&|step, task| task.step == Some(step.id));
     assign_where(&|step, task| !step.status.is_terminal() && same_words(&step.title, &task.title));
     assign_where(&|step, task| same_words(&step.title, &task.title));
-    assign_where(&|step, task| !step.status.is_terminal() && similar(&step.title, &task.title));
+    let is_open = |step: &CapturedStep| !step.status.is_terminal();
+    assign_where(&|step, task| is_open(step) && step.is_own && similar(&step.title, &task.title));
+    assign_where(&|step, task| is_open(step) && is_same_task(&step.title, &task.title));
     assigned
-}
-
-fn same_words(one: &str, other: &str) -> bool {
-    words(one).eq(words(other))
-}
-
-/// Whether at least half of the distinct words of both texts are common.
-fn similar(one: &str, other: &str) -> bool {
-    let distinct = |text: &str| {
-        let mut words: Vec<String> = words(text).collect();
-        words.sort();
-        words.dedup();
-        words
-    };
-    let (one, other) = (distinct(one), distinct(other));
-    let common = one.iter().filter(|word| other.contains(word)).count();
-    common > 0 && 2 * common >= one.len() + other.len() - common
-}
-
-fn words(text: &str) -> impl Iterator<Item = String> {
-    text.split(|char: char| !char.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
 }

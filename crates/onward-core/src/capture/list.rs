@@ -1,8 +1,11 @@
 //! An agent's task list. Some agents report the whole list with every call, others report one task
 //! at a time.
 
-use crate::id::StepId;
-use crate::policy::MAX_TITLE;
+use super::title::similar;
+use crate::command::StepSpec;
+use crate::id::{PlanId, StepId};
+use crate::policy::{MAX_MAX_ATTEMPTS, MAX_TITLE};
+use crate::step::StepType;
 
 /// Maximum number of tasks of a list; later ones are ignored.
 pub const MAX_TASKS: usize = 200;
@@ -79,6 +82,16 @@ impl Task {
         Self { details, ..self }
     }
 
+    /// The step that mirrors the task. An agent may start and stop its task as often as it likes,
+    /// which is not a failed attempt.
+    pub fn spec(&self, id: StepId) -> StepSpec {
+        StepSpec {
+            title: Some(self.title.clone()),
+            max_attempts: Some(MAX_MAX_ATTEMPTS),
+            ..StepSpec::new(id, StepType::Custom, self.instructions())
+        }
+    }
+
     /// The instructions of the step that mirrors the task.
     pub fn instructions(&self) -> String {
         match &self.details {
@@ -106,6 +119,8 @@ pub enum TaskReport {
     Created(Task),
     /// A change of a task.
     Changed(TaskChange),
+    /// The agent has called a tool that resumes this plan.
+    TakenUp(PlanId),
 }
 
 /// A change of a task.
@@ -136,13 +151,16 @@ impl TaskList {
     pub fn apply(&mut self, report: &TaskReport) -> bool {
         let before = self.clone();
         match report {
-            // An approved plan is not part of the list.
-            TaskReport::Approved(_) => {}
+            // Not part of the list.
+            TaskReport::Approved(_) | TaskReport::TakenUp(_) => {}
             TaskReport::List(tasks) => {
                 let known = std::mem::take(&mut self.tasks);
                 self.tasks = tasks.iter().take(MAX_TASKS).cloned().collect();
                 for task in self.tasks.iter_mut().filter(|task| task.key.is_some()) {
-                    let same = known.iter().find(|known| known.key == task.key);
+                    // Some agents number the tasks of each list from 1.
+                    let is_same =
+                        |known: &&Task| known.key == task.key && similar(&known.title, &task.title);
+                    let same = known.iter().find(is_same);
                     task.step = same.and_then(|known| known.step);
                 }
             }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::StepRef;
 use crate::json::Json;
+use crate::policy::OnDependencyFailure;
 use crate::step::{ReviewBy, StepType};
 
 /// New values for the definition of a step. Omitted values stay.
@@ -29,6 +30,8 @@ pub struct StepUpdate {
     pub labels: Option<Vec<String>>,
     /// The priority.
     pub priority: Option<u8>,
+    /// Whether the step waits for dependencies that have failed. Only a person changes it.
+    pub on_dependency_failure: Option<OnDependencyFailure>,
 }
 
 /// New values for a plan. Omitted values stay.

@@ -24,8 +24,10 @@ use crate::time::Timestamp;
 pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
     check_limit("branches", MAX_BRANCHES, command.branches.len())?;
     check_input(command)?;
+    let on_dependency_failure = command.on_dependency_failure;
     let none = ExistingSteps {
         total: 0,
+        on_dependency_failure,
         by_order: &|_| None,
         by_id: &|_| None,
     };
@@ -44,6 +46,7 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
     let by_id = |id: StepId| orders.get(&id).and_then(|order| at(*order));
     let existing = ExistingSteps {
         total,
+        on_dependency_failure,
         by_order: &at,
         by_id: &by_id,
     };
@@ -74,6 +77,7 @@ pub fn decide(command: &CreatePlan) -> Result<Vec<Event>, Refusal> {
         branches,
         stall_threshold: command.stall_threshold,
         on_stall: command.on_stall,
+        on_dependency_failure,
         session: command.session.clone(),
         routing: normalized(&command.routing),
         budget: command.budget,

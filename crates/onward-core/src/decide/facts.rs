@@ -51,7 +51,7 @@ pub struct StepFacts {
     pub branches: Vec<Branch>,
     /// Whether another step depends on it.
     pub has_dependents: bool,
-    /// Its non-terminal dependencies, if it is pending.
+    /// Its unmet dependencies, if it is pending.
     pub open_dependencies: OpenDependencies,
     /// The last decision on it, if requested.
     pub decided: Option<Decided>,

@@ -69,6 +69,7 @@ pub fn decide(
         branches: copies.branches(&copied, ids),
         stall_threshold: source.head().stall_threshold,
         on_stall: source.head().on_stall,
+        on_dependency_failure: source.head().on_dependency_failure,
         session: command.session.clone(),
         routing: source.head().routing.clone(),
         budget: source.head().budget.map(|budget| budget.limits),

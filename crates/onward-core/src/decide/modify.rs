@@ -18,6 +18,7 @@ mod rename_step;
 mod reorder_steps;
 mod requeue_step;
 mod set_budget;
+mod skip_step;
 mod update_instructions;
 mod update_plan;
 mod update_step;
@@ -57,6 +58,7 @@ pub fn needs(modification: &Modification, plan: &PlanHead) -> Needs {
         Modification::UpdateInstructions { step, .. }
         | Modification::RenameStep { step, .. }
         | Modification::FailStep { step, .. }
+        | Modification::SkipStep { step }
         | Modification::RequeueStep { step } => Needs {
             step: Some(*step),
             ..Needs::default()
@@ -142,6 +144,7 @@ pub fn decide(facts: &Facts, command: &ModifyPlan, now: Timestamp) -> Result<Vec
         Modification::FailStep { step, reason } => {
             fail_step::decide(facts, *step, reason.as_deref())?
         }
+        Modification::SkipStep { step } => skip_step::decide(facts, *step)?,
         Modification::RequeueStep { step } => requeue_step::decide(facts, *step)?,
         Modification::AddBranch { branch } => add_branch::decide(facts, branch)?,
         Modification::RedoStep {

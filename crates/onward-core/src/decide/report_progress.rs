@@ -90,7 +90,10 @@ fn record_implicit(
         ProgressSource::Seen => {
             let is_monitored = step.work().is_some_and(|work| work.monitored);
             let limit = step.silence_limit(None, plan.stall_threshold);
-            times.records_event(limit, is_monitored, now)
+            // The first event of a session links it to a claim without a session.
+            let is_linked = step.claim().is_some_and(|claim| claim.session.is_some());
+            let links = !is_linked && !is_monitored && command.session.is_some();
+            links || times.records_event(limit, is_monitored, now)
         }
         ProgressSource::Written | ProgressSource::Reported => {
             let threshold = stall_threshold(None, step.spec.stall_threshold, plan.stall_threshold);

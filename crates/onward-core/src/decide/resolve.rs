@@ -9,7 +9,7 @@ use crate::branch::{Action, Branch};
 use crate::command::{ActionSpec, BranchSpec, StepRef, StepSpec};
 use crate::condition::Condition;
 use crate::id::StepId;
-use crate::policy::{DEFAULT_MAX_ATTEMPTS, MAX_DEPENDENCIES};
+use crate::policy::{DEFAULT_MAX_ATTEMPTS, MAX_DEPENDENCIES, OnDependencyFailure};
 use crate::refusal::{BadDependency, Refusal};
 use crate::routing::sorted_labels;
 use crate::step::{NewStep, Step, StepStatus};
@@ -78,6 +78,8 @@ pub(super) struct ExistingSteps<'a> {
     pub(super) total: u32,
     /// Looks up a step by order.
     pub(super) by_order: &'a dyn Fn(u32) -> Option<ReferencedStep>,
+    /// Whether new steps wait for dependencies that have failed.
+    pub(super) on_dependency_failure: OnDependencyFailure,
     /// Looks up a step by id.
     pub(super) by_id: &'a dyn Fn(StepId) -> Option<ReferencedStep>,
 }
@@ -140,6 +142,7 @@ pub(super) fn steps(
             supersedes: None,
             labels: sorted_labels(&spec.labels),
             priority: spec.priority,
+            on_dependency_failure: existing.on_dependency_failure,
         });
     }
     for waits_for in &mut new_dependencies {

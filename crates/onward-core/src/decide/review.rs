@@ -18,7 +18,9 @@ use super::draft::Draft;
 use super::facts::{StepFacts, With};
 use super::finish::{self, Completion, Outcome};
 use crate::command::{DecideReview, Reviewer};
-use crate::event::{Decided, DecidedBy, Decision, Event, RequeueReason, ResumedBy, ReviewAction};
+use crate::event::{
+    Decided, DecidedBy, Decision, Event, RequeueReason, ResumedBy, ReviewAction, answers_line,
+};
 use crate::json::Json;
 use crate::plan::{PlanFailure, PlanStatus};
 use crate::policy::{MAX_INSTRUCTIONS, MAX_NAME};
@@ -168,7 +170,7 @@ fn feedback(command: &DecideReview) -> Option<String> {
         return text;
     }
     let answers = Value::Object(command.answers.clone());
-    let parts = text.into_iter().chain([format!("Answers: {answers}")]);
+    let parts = text.into_iter().chain([answers_line(&answers)]);
     Some(parts.collect::<Vec<_>>().join("\n\n"))
 }
 

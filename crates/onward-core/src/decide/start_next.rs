@@ -3,8 +3,8 @@
 //!
 //! Two kinds of steps take precedence: a step of the calling session with undelivered feedback from
 //! a reviewer, and, on request, a step that can be taken over, which gets a new attempt. Without that
-//! request, a step whose session has ended is taken over if no pending step is ready. A plan that is terminal or
-//! awaits review assigns no step: the command returns no events. Nor does a plan with an exhausted
+//! request, a step whose session has ended is taken over if no pending step is ready. A plan that is
+//! terminal or awaits review assigns no step: the command returns no events. Nor does a plan with an exhausted
 //! budget: the first such request records it. [`no_step_reason`] gives the reason. A stalled plan is
 //! resumed only if a step is assigned: otherwise it would count as executing although no agent works
 //! on it.

@@ -108,6 +108,11 @@ pub enum ReviewAction {
     },
 }
 
+/// The answers as the last line of the feedback of `modify`.
+pub(crate) fn answers_line(answers: &impl fmt::Display) -> String {
+    format!("Answers: {answers}")
+}
+
 /// How a review was decided.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum DecidedBy {
@@ -138,6 +143,27 @@ pub struct Decided {
 }
 
 impl Decided {
+    /// The feedback without the answers, which the feedback of `modify` repeats.
+    pub fn remark(&self) -> Option<&str> {
+        let feedback = self.feedback.as_deref()?;
+        let Some(answers) = self
+            .answers
+            .as_ref()
+            .filter(|_| self.decision == Decision::Modify)
+        else {
+            return Some(feedback);
+        };
+        let remark = feedback
+            .strip_suffix(&answers_line(answers))
+            .unwrap_or(feedback);
+        Some(remark.trim_end()).filter(|remark| !remark.is_empty())
+    }
+
+    /// Whether the agent that continues needs it: a plain approval has no information.
+    pub(crate) fn is_informative(&self) -> bool {
+        self.decision != Decision::Approve || self.feedback.is_some() || self.answers.is_some()
+    }
+
     /// `None` for a review request.
     pub fn from_action(review: ReviewId, action: &ReviewAction) -> Option<Self> {
         match action {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::StepResult;
 use crate::json::Json;
-use crate::policy::{UnknownVariant, parse_variant};
+use crate::policy::{MAX_SUMMARY, UnknownVariant, parse_variant};
 
 /// A typed question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,14 +104,37 @@ impl FromStr for FieldKind {
 }
 
 impl StepResult {
-    /// The result of a step whose review asked typed questions: the summary of the review, and
-    /// `review.answers` in the data.
-    pub(crate) fn from_review(summary: String, answers: &Map<String, Value>) -> Self {
+    /// The result of a step whose review asked typed questions: the summary of the review with the
+    /// answers, one per line, and `review.answers` in the data.
+    pub(crate) fn from_review(mut summary: String, answers: &Map<String, Value>) -> Self {
         let data =
             (!answers.is_empty()).then(|| json!({ "review": { "answers": answers } }).into());
+        for (name, answer) in answers {
+            let line = format!("\n→ {name}: {}", answer_text(answer));
+            let left = MAX_SUMMARY.saturating_sub(summary.chars().count());
+            if line.chars().count() > left {
+                // The data has the complete answers.
+                summary.extend(line.chars().take(left.saturating_sub(1)));
+                summary.extend((left > 0).then_some('…'));
+                break;
+            }
+            summary.push_str(&line);
+        }
         Self {
             data,
             ..Self::from_summary(summary)
         }
+    }
+}
+
+/// An answer as text: a list of choices is separated by commas.
+fn answer_text(answer: &Value) -> String {
+    match answer {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().map(answer_text).collect();
+            values.join(", ")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => answer.to_string(),
     }
 }

@@ -107,6 +107,7 @@ mod tests {
             seq: 2,
             stall_threshold: None,
             on_stall: OnStall::default(),
+            on_dependency_failure: Default::default(),
             last_session: None,
             routing: Routing {
                 project_key: project.map(str::to_owned),

@@ -1,5 +1,5 @@
-//! The comparison of an agent's task list with the plan that mirrors it, and the outline of an
-//! approved plan.
+//! The comparison of an agent's task list with the plan that mirrors it, the plan that a list
+//! continues, and the outline of an approved plan.
 
 #![allow(
     clippy::expect_used,
@@ -8,6 +8,8 @@
     clippy::indexing_slicing,
     reason = "tests fail on invalid data"
 )]
+
+mod continuation;
 
 use onward_core::capture::{
     CapturedStep, Edit, Task, TaskChange, TaskList, TaskReport, TaskStatus, diff, outline,
@@ -34,7 +36,9 @@ fn execute(mut steps: Vec<CapturedStep>, edits: &[Edit]) -> Vec<CapturedStep> {
                 id: spec.id,
                 title: spec.title.clone().unwrap(),
                 status: StepStatus::Pending,
+                is_own: true,
                 is_held: false,
+                is_abandoned: false,
             })),
             Edit::Release(step) => {
                 let index = find(&mut steps, *step);
@@ -61,9 +65,11 @@ fn execute(mut steps: Vec<CapturedStep>, edits: &[Edit]) -> Vec<CapturedStep> {
             }
             Edit::Start(step) => {
                 let index = find(&mut steps, *step);
-                assert_eq!(steps[index].status, StepStatus::Pending);
+                let is_takeover = steps[index].is_abandoned;
+                assert!(steps[index].status == StepStatus::Pending || is_takeover);
                 steps[index].status = StepStatus::InProgress;
                 steps[index].is_held = true;
+                steps[index].is_abandoned = false;
             }
         }
     }
@@ -127,6 +133,123 @@ proptest! {
             prop_assert!(again.edits.is_empty() || is_reopened, "{:?}", again.edits);
         }
     }
+}
+
+/// Steps that another session wrote.
+fn of_another_session(list: &[(&str, StepStatus)]) -> Vec<CapturedStep> {
+    let steps = list.iter().zip(1u128..).map(|((title, status), id)| {
+        let title = (*title).to_owned();
+        CapturedStep {
+            id: StepId::from_u128(id),
+            title,
+            status: *status,
+            is_own: false,
+            is_held: false,
+            is_abandoned: false,
+        }
+    });
+    steps.collect()
+}
+
+proptest! {
+    #[test]
+    fn never_changes_or_removes_a_step_of_another_session(list in tasks()) {
+        let before = of_another_session(&[
+            ("Collect", StepStatus::InProgress),
+            ("a b c", StepStatus::Pending),
+            ("check", StepStatus::Completed),
+        ]);
+        let changes = diff(&before, &list, ids(100));
+        for edit in &changes.edits {
+            let is_other = |step: &StepId| before.iter().any(|known| known.id == *step);
+            let changed = match edit {
+                Edit::Rename { step, .. } | Edit::Release(step) | Edit::Remove(step) => Some(step),
+                Edit::Start(step) => Some(step).filter(|step| {
+                    before.iter().any(|known| known.id == **step && known.status == StepStatus::InProgress)
+                }),
+                Edit::Add(_) | Edit::Reorder(_) | Edit::Complete(_) => None,
+            };
+            prop_assert!(!changed.is_some_and(is_other), "{edit:?}");
+        }
+        let after = execute(before.clone(), &changes.edits);
+        for step in before {
+            prop_assert!(after.iter().any(|known| known.id == step.id && known.title == step.title));
+        }
+    }
+}
+
+#[test]
+fn takes_over_a_step_in_progress_only_if_it_is_abandoned() {
+    let mut steps = of_another_session(&[("Compare the phases", StepStatus::InProgress)]);
+    let list = [task("Compare the phases", TaskStatus::InProgress)];
+    assert_eq!(diff(&steps, &list, ids(10)).edits, []);
+    steps[0].is_abandoned = true;
+    let id = steps[0].id;
+    assert_eq!(diff(&steps, &list, ids(10)).edits, [Edit::Start(id)]);
+}
+
+#[test]
+fn completes_a_step_of_another_session_whose_task_was_reworded() {
+    let steps = of_another_session(&[
+        ("Add dark mode", StepStatus::InProgress),
+        ("Run the tests", StepStatus::Pending),
+    ]);
+    let list = [
+        task("Finish the dark mode toggle", TaskStatus::Completed),
+        task("Run the e2e tests", TaskStatus::Pending),
+    ];
+    let changes = diff(&steps, &list, ids(10));
+    let after = execute(steps, &changes.edits);
+    let after: Vec<(&str, StepStatus)> = (after.iter())
+        .map(|step| (step.title.as_str(), step.status))
+        .collect();
+    let expected = [
+        ("Add dark mode", StepStatus::Completed),
+        ("Run the tests", StepStatus::Pending),
+        ("Run the e2e tests", StepStatus::Pending),
+    ];
+    assert_eq!(after, expected);
+}
+
+#[test]
+fn keeps_an_own_step_that_another_session_holds() {
+    let mut steps = of_another_session(&[("Compare", StepStatus::InProgress)]);
+    steps[0].is_own = true;
+    for list in [Vec::new(), vec![task("Compare", TaskStatus::Pending)]] {
+        assert_eq!(diff(&steps, &list, ids(10)).edits, []);
+    }
+}
+
+#[test]
+fn a_task_with_another_number_is_another_step() {
+    let mut steps = of_another_session(&[("Fix bug 0", StepStatus::Pending)]);
+    steps[0].is_own = true;
+    let changes = diff(&steps, &[task("Fix bug 1", TaskStatus::Pending)], ids(10));
+    assert!(
+        matches!(changes.edits[..], [Edit::Add(_), Edit::Remove(_)]),
+        "{changes:?}"
+    );
+}
+
+#[test]
+fn a_task_of_another_list_with_the_same_number_is_not_linked_to_its_step() {
+    let key = |title: &str| task(title, TaskStatus::Pending).with_key(Some("1".to_owned()));
+    let mut list = TaskList::default();
+    list.apply(&TaskReport::List(vec![key("Compare the phases")]));
+    list.tasks[0].step = Some(StepId::from_u128(1));
+    list.apply(&TaskReport::List(vec![key("Compare all the phases")]));
+    assert!(list.tasks[0].step.is_some());
+    list.apply(&TaskReport::List(vec![key("Export to CSV")]));
+    assert_eq!(list.tasks[0].step, None);
+}
+
+#[test]
+fn starting_and_stopping_a_task_uses_up_no_step() {
+    let spec = task("Collect", TaskStatus::Pending).spec(StepId::from_u128(1));
+    assert_eq!(
+        spec.max_attempts,
+        Some(onward_core::policy::MAX_MAX_ATTEMPTS)
+    );
 }
 
 #[test]

@@ -9,6 +9,7 @@ use onward_core::decide::start_next::{assigned_step, claim_ready};
 use onward_core::decide::{StepFacts, With};
 use onward_core::event::{ProgressSource, RequeueReason};
 use onward_core::id::{ClaimToken, SessionId, StepId};
+use onward_core::policy::OnDependencyFailure;
 use onward_core::step::{Claim, ReviewScope, StepState, Undelivered};
 use onward_core::{Command, Event, PlanStatus, Step, StepStatus, Timestamp, decide};
 use proptest::prelude::*;
@@ -34,8 +35,14 @@ fn can_claim(offered: Option<&Vec<String>>, step: &Step) -> bool {
 
 fn is_ready(plan: &Plan, step: &Step) -> bool {
     step.spec.depends_on.iter().all(|needed| {
-        plan.step(*needed)
-            .is_some_and(|needed| needed.status().is_terminal())
+        let status = plan.step(*needed).map(Step::status);
+        let continues = step.spec.on_dependency_failure == OnDependencyFailure::Continue;
+        match status {
+            Some(StepStatus::Completed | StepStatus::Skipped) => true,
+            Some(StepStatus::Failed) => continues,
+            Some(StepStatus::Pending | StepStatus::InProgress | StepStatus::AwaitingInput)
+            | None => false,
+        }
     })
 }
 
@@ -137,17 +144,19 @@ proptest! {
                 prop_assert!(is_ready(before, step), "{:?}", step);
                 prop_assert_eq!(&claim.token, &command.token);
                 if taken_over {
-                    prop_assert!(command.include_stalled);
-                    // The stalled step with the lowest order that has attempts left.
-                    let stalls = round.before.stalls(round.now, None);
-                    let next = stalls.iter().find(|stall| {
-                        let step = round.before.step(stall.step);
-                        let offered = command.labels.as_ref();
-                        step.is_some_and(|step| {
-                            stall.attempt < step.spec.max_attempts && can_claim(offered, step)
-                        })
+                    let offered = command.labels.as_ref();
+                    // Without the request, a step of an ended session is the last choice.
+                    if !command.include_stalled {
+                        prop_assert_eq!(next_assignable(round.before, offered), None);
+                    }
+                    // The step with the lowest order that has attempts left.
+                    let limit = round.before.head().stall_threshold;
+                    let next = round.before.in_progress().find(|step| {
+                        step.can_be_taken_over(command.include_stalled, limit, round.now)
+                            && step.attempt() < step.spec.max_attempts
+                            && can_claim(offered, step)
                     });
-                    prop_assert_eq!(next.map(|stall| stall.step), Some(step.id()));
+                    prop_assert_eq!(next.map(Step::id), Some(step.id()));
                 } else {
                     prop_assert_eq!(next_assignable(before, command.labels.as_ref()), Some(step.id()));
                 }

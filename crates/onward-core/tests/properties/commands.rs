@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use onward_core::command::{
     AbandonPlan, CountTokens, DecideReview, HandleStalls, KeepLateResult, LogSkill, Modification,
-    ModifyPlan, PlanUpdate, ReportProgress, RequestReview, ResumeSession, Reviewer, SkillPhase,
-    StartNext, StepRef, StepUpdate, SubmitResult,
+    ModifyPlan, OrphanStep, PlanUpdate, ReportProgress, RequestReview, ResumeSession, Reviewer,
+    SkillPhase, StartNext, StepRef, StepUpdate, SubmitResult,
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{ClaimToken, SessionId, StepId};
-use onward_core::policy::OnStall;
+use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::step::{
     Deadline, Evidence, EvidenceKind, OnDeadline, Review, ReviewBy, ReviewOptions, ReviewScope,
     StepResult, StepState,
@@ -332,7 +332,10 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         StepStatus::Failed,
         StepStatus::Skipped,
     ];
-    let modification = match rng.below(14) {
+    let modification = match rng.below(15) {
+        14 => Modification::SkipStep {
+            step: step_with(state, rng, &[StepStatus::Pending]),
+        },
         13 => Modification::SetBudget {
             budget: rng.one_in(3).then(|| plans::budget(rng)),
             by_person: !rng.one_in(3),
@@ -363,6 +366,7 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
                     review_by: rng.one_in(6).then_some(Some(ReviewBy::Person)),
                     priority: rng.one_in(2).then_some(7),
                     labels: rng.one_in(6).then(|| vec!["gpu".to_owned()]),
+                    on_dependency_failure: rng.one_in(3).then_some(OnDependencyFailure::Continue),
                     ..StepUpdate::default()
                 },
             }
@@ -414,6 +418,7 @@ fn modify(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
         | Modification::UpdateStep { step, .. }
         | Modification::RequeueStep { step }
         | Modification::FailStep { step, .. }
+        | Modification::SkipStep { step }
         | Modification::RedoStep { step, .. }
         | Modification::RemoveStep { step } => Some(*step),
         Modification::ReorderSteps { .. }
@@ -465,7 +470,17 @@ fn sweep(rng: &mut Rng<'_>) -> HandleStalls {
 
 /// A command that only records something.
 fn record(state: &mut WalkState, rng: &mut Rng<'_>) -> Command {
-    match rng.below(3) {
+    match rng.below(4) {
+        3 => {
+            let step = step_with(state, rng, &[StepStatus::InProgress]);
+            let claim = state.plan.step(step).and_then(Step::claim);
+            let holder = claim.and_then(|claim| claim.session.clone());
+            Command::OrphanStep(OrphanStep {
+                step,
+                session: holder.unwrap_or_else(|| SessionId::new("four")),
+                token: claim.map(|claim| claim.token.clone()),
+            })
+        }
         0 => Command::ResumeSession(ResumeSession {
             session: plans::session(rng).unwrap_or_else(|| SessionId::new("four")),
         }),

@@ -19,7 +19,7 @@ use crate::walk::{Walk, walks};
 const WALKS: usize = 400;
 
 /// Every event that a decision can emit, with its minimum count.
-const EVENTS: [(&str, usize); 67] = [
+const EVENTS: [(&str, usize); 70] = [
     ("plan_modified add_steps", 40),
     ("plan_modified remove_step", 15),
     ("plan_modified reorder_steps", 40),
@@ -29,6 +29,7 @@ const EVENTS: [(&str, usize); 67] = [
     ("plan_modified update_plan", 30),
     ("plan_modified set_budget", 30),
     ("plan_modified fail_step", 40),
+    ("plan_modified skip_step", 15),
     ("plan_modified requeue_step", 40),
     ("plan_modified add_branch", 80),
     ("plan_modified redo_step", 20),
@@ -42,6 +43,7 @@ const EVENTS: [(&str, usize); 67] = [
     ("step_failed rejected", 8),
     ("step_skipped by branch", 10),
     ("step_skipped by review", 15),
+    ("step_skipped by person", 15),
     ("step_requeued by_hand", 30),
     ("step_requeued stalled", 40),
     ("step_requeued taken_over", 20),
@@ -64,6 +66,7 @@ const EVENTS: [(&str, usize); 67] = [
     ("user_reviewed reject", 8),
     ("user_reviewed by link", 8),
     ("user_reviewed by policy", 8),
+    ("step_orphaned", 15),
     ("session_resumed", 30),
     ("skill_started", 30),
     ("skill_completed without error", 30),
@@ -77,7 +80,7 @@ const EVENTS: [(&str, usize); 67] = [
     ("plan_resumed progress", 3),
     ("plan_resumed person", 20),
     ("plan_resumed review", 3),
-    ("plan_resumed budget", 3),
+    ("plan_resumed budget", 1),
     ("plan_completed", 40),
     ("plan_failed by branch", 8),
     ("plan_failed rejected", 8),
@@ -105,6 +108,7 @@ fn label(event: &Event) -> String {
         Event::StepSkipped { by, .. } => match by {
             SkipCause::Branch(_) => "by branch",
             SkipCause::Review(_) => "by review",
+            SkipCause::Person => "by person",
         },
         Event::StepRequeued { reason, .. } => reason.as_str(),
         Event::BranchTaken {
@@ -153,6 +157,7 @@ fn label(event: &Event) -> String {
         Event::PlanModified { .. }
         | Event::StepProgressed { .. }
         | Event::FeedbackDelivered { .. }
+        | Event::StepOrphaned { .. }
         | Event::UserReviewed { .. }
         | Event::BranchTaken { .. }
         | Event::SessionResumed { .. }

@@ -8,8 +8,8 @@ use onward_core::apply::Plan;
 use onward_core::branch::Action;
 use onward_core::command::{
     AbandonPlan, ActionSpec, BranchSpec, DecideReview, HandleStalls, KeepLateResult, LogSkill,
-    Modification, ModifyPlan, PlanUpdate, ReportProgress, RequestReview, ResumeSession, Reviewer,
-    SkillPhase, StartNext, StepRef, StepSpec, StepUpdate, SubmitResult,
+    Modification, ModifyPlan, OrphanStep, PlanUpdate, ReportProgress, RequestReview, ResumeSession,
+    Reviewer, SkillPhase, StartNext, StepRef, StepSpec, StepUpdate, SubmitResult,
 };
 use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::{BranchId, ClaimToken, SessionId, StepId};
@@ -129,7 +129,12 @@ pub(crate) fn command(state: &mut WalkState, rng: &mut Rng<'_>, hostile: bool) -
 }
 
 fn record(state: &mut WalkState, rng: &mut Rng<'_>, step: StepId) -> Command {
-    match rng.below(4) {
+    match rng.below(5) {
+        3 => Command::OrphanStep(OrphanStep {
+            step,
+            session: SessionId::new(text(rng)),
+            token: None,
+        }),
         0 => Command::LogSkill(LogSkill {
             execution: state.ids().execution(),
             skill: text(rng),
@@ -399,6 +404,7 @@ pub(crate) fn reuses_step_ids(plan: &Plan, command: &Command) -> bool {
         } => steps,
         Modification::AddBranch { .. }
         | Modification::RemoveStep { .. }
+        | Modification::SkipStep { .. }
         | Modification::ReorderSteps { .. }
         | Modification::UpdateInstructions { .. }
         | Modification::RenameStep { .. }

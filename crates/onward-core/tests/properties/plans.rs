@@ -7,7 +7,7 @@ use std::time::Duration;
 use onward_core::budget::Budget;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
 use onward_core::id::{PlanId, SessionId};
-use onward_core::policy::OnStall;
+use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::step::{FieldKind, FieldOption, Gates, ReviewBy, ReviewField, StepType};
 use serde_json::json;
 
@@ -40,6 +40,11 @@ pub(crate) fn create(ids: &mut IdSource, rng: &mut Rng<'_>) -> CreatePlan {
             .copied()
             .flatten(),
         on_stall: rng.pick(&OnStall::ALL).copied().unwrap_or_default(),
+        on_dependency_failure: if rng.one_in(3) {
+            OnDependencyFailure::Block
+        } else {
+            OnDependencyFailure::Continue
+        },
         session: session(rng),
         approval: rng.one_in(4).then(|| ids.review()),
         budget: rng.one_in(5).then(|| budget(rng)),

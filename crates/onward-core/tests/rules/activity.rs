@@ -54,7 +54,8 @@ fn other_activity_is_recorded_at_intervals() {
     ] {
         let mut command = create_plan(1);
         command.stall_threshold = Some(threshold);
-        let mut harness = Harness::new(command).started();
+        let mut harness = Harness::new(command);
+        harness.claim_next_for(Some("one"), false);
         for (source, session, interval) in [
             (ProgressSource::Written, None, written),
             // The first event of a session makes the step a monitored one.

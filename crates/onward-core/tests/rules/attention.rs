@@ -20,8 +20,8 @@ fn at(millis: i64) -> Timestamp {
 fn facts() -> Facts {
     Facts {
         stuck_since: None,
-        asked_at: None,
         orphaned_at: None,
+        asked_at: None,
         has_ready_step: true,
         created_at: at(1),
         worked_at: at(5),
@@ -57,6 +57,10 @@ fn each_state_of_a_plan_has_one_word() {
         asked_at: Some(at(4)),
         ..facts()
     };
+    let orphaned = Facts {
+        orphaned_at: Some(at(7)),
+        ..facts()
+    };
     let not_ready = Facts {
         has_ready_step: false,
         ..facts()
@@ -72,6 +76,7 @@ fn each_state_of_a_plan_has_one_word() {
         (Word::Working, 5)
     );
     assert_eq!(word(marked(), working, &facts(), 900), (Word::Working, 5));
+    assert_eq!(word(executing(), working, &orphaned, 9), (Word::NoAgent, 7));
     assert_eq!(
         word(executing(), pending, &not_ready, 9),
         (Word::Blocked, 5)

@@ -396,8 +396,8 @@ fn an_exhausted_budget_is_stuck_and_found_once() {
     let worked_at = harness.now;
     let facts = Facts {
         stuck_since: None,
-        asked_at: None,
         orphaned_at: None,
+        asked_at: None,
         has_ready_step: true,
         created_at: worked_at,
         worked_at,

@@ -1,14 +1,15 @@
 //! Claims: which tokens are accepted, attempts, and late results.
 
-use onward_core::command::{ActionSpec, Modification, StartNext};
+use onward_core::command::{ActionSpec, Modification, OrphanStep, StartNext, StartStep};
 use onward_core::decide::{NextFacts, StepFacts, With, start_next};
 use onward_core::event::{Decision, ReviewAction};
 use onward_core::id::ClaimToken;
 use onward_core::step::{FailReason, StepState};
-use onward_core::{Code, Event, PlanStatus, Refusal, StepStatus, decide};
+use onward_core::{Code, Command, Event, PlanStatus, Refusal, StepStatus, decide};
 
 use crate::harness::{
-    Harness, MINUTE, abandon, branch, create_plan, decision, id, modify, result, with_token,
+    Harness, MINUTE, abandon, branch, create_plan, decision, id, modify, result, session,
+    with_token,
 };
 
 fn requeue(step: u32) -> onward_core::Command {
@@ -288,6 +289,7 @@ fn a_dependent_step_is_assigned_when_its_dependency_fails_in_the_same_command() 
     let mut command = create_plan(3);
     command.steps[0].max_attempts = Some(1);
     command.steps[1].depends_on = vec![1];
+    command.on_dependency_failure = onward_core::policy::OnDependencyFailure::Continue;
     let mut harness = Harness::new(command);
     harness.claim_next();
     harness.advance(31 * MINUTE);
@@ -475,4 +477,46 @@ fn no_step_is_claimed_with_a_result_that_may_change_which_step_is_ready() {
     ] {
         assert_eq!(claimed_with_result(&mut harness), None);
     }
+}
+
+fn start(step: u32, by: &str, token: ClaimToken) -> Command {
+    Command::from(StartStep {
+        step: id(step),
+        token,
+        session: Some(session(by)),
+    })
+}
+
+#[test]
+fn a_selected_step_of_an_ended_session_is_taken_over_as_a_new_attempt() {
+    let mut harness = Harness::with_steps(2);
+    let token = harness.next_token();
+    harness.run(&start(1, "first", token));
+    let token = harness.next_token();
+    let takeover = start(1, "second", token);
+    let is_rejected = |refusal| matches!(refusal, Refusal::IllegalStepTransition(_));
+    assert!(is_rejected(harness.expect_rejection(&takeover)));
+    harness.run(&Command::from(OrphanStep {
+        step: id(1),
+        token: None,
+        session: session("first"),
+    }));
+    assert_eq!(harness.run(&takeover), ["step_requeued", "step_started"]);
+    let step = harness.plan.step(id(1)).unwrap();
+    assert_eq!(step.attempt(), 2);
+    assert!(step.is_held_by(Some(&session("second"))));
+}
+
+#[test]
+fn taking_over_a_selected_step_never_fails_it() {
+    let mut plan = create_plan(1);
+    plan.steps[0].max_attempts = Some(1);
+    let mut harness = Harness::new(plan);
+    let token = harness.next_token();
+    harness.run(&start(1, "first", token));
+    harness.advance(60 * MINUTE);
+    let token = harness.next_token();
+    let refusal = harness.expect_rejection(&start(1, "second", token));
+    assert!(matches!(refusal, Refusal::IllegalStepTransition(_)));
+    assert_eq!(harness.step_statuses(), [StepStatus::InProgress]);
 }

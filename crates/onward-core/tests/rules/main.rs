@@ -18,6 +18,8 @@ mod creation;
 mod deadlines;
 mod decision_links;
 mod dependencies;
+mod ended_sessions;
+mod failed_dependencies;
 mod gates;
 mod harness;
 mod limits;

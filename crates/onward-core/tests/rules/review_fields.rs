@@ -1,9 +1,12 @@
 //! Typed questions of a review, and their answers.
 
 use onward_core::command::{ActionSpec, DecideReview, RequestReview};
-use onward_core::event::Decision;
-use onward_core::step::{FieldKind, FieldOption, ReviewField, ReviewOptions, StepState};
-use onward_core::{Code, Command, Json, Refusal, StepStatus};
+use onward_core::event::{Decided, Decision};
+use onward_core::policy::{MAX_REMARK, MAX_SUMMARY};
+use onward_core::step::{
+    FieldKind, FieldOption, ReviewField, ReviewOptions, StepResult, StepState,
+};
+use onward_core::{Code, Command, Event, Json, Refusal, StepStatus};
 use serde_json::{Value, json};
 
 use crate::harness::{Harness, branch, create_plan, decision, id};
@@ -74,13 +77,19 @@ fn issue_paths(refusal: Refusal) -> Vec<String> {
     issues.into_iter().map(|issue| issue.path).collect()
 }
 
-/// The data of the first step's result.
-fn data(harness: &Harness) -> Value {
+/// The first step's result.
+fn result(harness: &Harness) -> &StepResult {
     let step = harness.plan.step(id(1)).unwrap();
     let StepState::Completed { result, .. } = &step.state else {
         panic!("{step:?}")
     };
-    result.data.as_ref().and_then(Json::parse).unwrap()
+    result
+}
+
+/// The data of the first step's result.
+fn data(harness: &Harness) -> Value {
+    let data = result(harness).data.as_ref();
+    data.and_then(Json::parse).unwrap()
 }
 
 fn valid() -> Value {
@@ -100,6 +109,74 @@ fn answers_become_data_of_the_result_which_conditions_read() {
     assert!(harness.run(&repeated).is_empty());
     let other = decide(Decision::Approve, &json!({ "text": "other" }));
     assert_eq!(harness.rejection_code(&other), Code::IllegalTransition);
+}
+
+/// The summary of the review in the plan of these tests.
+fn summary(harness: &Harness) -> String {
+    let Command::RequestReview(request) = harness.request_review(1, None) else {
+        panic!("not a request")
+    };
+    request.summary
+}
+
+#[test]
+fn the_text_of_the_result_has_the_answers_after_the_summary() {
+    let mut harness = asking(all_kinds());
+    harness.run(&decide(Decision::Approve, &valid()));
+    let text = result(&harness).summary.clone();
+    let lines = text.strip_prefix(&summary(&harness)).unwrap();
+    let mut lines: Vec<&str> = lines.trim_start().lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "→ boolean: false",
+            "→ choice: blue",
+            "→ choices: blue, red",
+            "→ number: 2.5",
+            "→ text: fine",
+        ]
+    );
+}
+
+#[test]
+fn the_text_of_the_result_stays_within_its_limit() {
+    let names = ["one", "three", "two"];
+    let fields = names.map(|name| field(name, FieldKind::Text)).to_vec();
+    let mut harness = asking(fields);
+    let long = "x".repeat(MAX_REMARK);
+    let answers = json!({ "one": long, "two": long, "three": long });
+    harness.run(&decide(Decision::Approve, &answers));
+    let text = &result(&harness).summary;
+    assert_eq!(text.chars().count(), MAX_SUMMARY);
+    assert!(text.ends_with('…'));
+    assert_eq!(data(&harness)["review"]["answers"], answers);
+}
+
+#[test]
+fn the_feedback_of_a_decision_is_told_apart_from_its_answers() {
+    for (choice, feedback) in [
+        (Decision::Approve, Some("test feedback")),
+        (Decision::Modify, Some("test feedback")),
+        (Decision::Modify, None),
+    ] {
+        let mut harness = asking(all_kinds());
+        let Command::DecideReview(mut command) = decide(choice, &valid()) else {
+            panic!("not a decision")
+        };
+        command.feedback = feedback.map(str::to_owned);
+        let events = harness.execute(&Command::DecideReview(command)).unwrap();
+        let decided = events.iter().find_map(|event| match event {
+            Event::UserReviewed { review, action, .. } => Decided::from_action(*review, action),
+            _ => None,
+        });
+        let decided = decided.expect("the review is decided");
+        assert_eq!(decided.remark(), feedback);
+        assert_eq!(
+            decided.answers.as_ref().and_then(Json::parse),
+            Some(valid())
+        );
+    }
 }
 
 #[test]

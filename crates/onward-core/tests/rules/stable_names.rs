@@ -213,6 +213,10 @@ fn every_event_has_a_stable_name_and_action() {
             "plan_modified fail_step",
         ),
         (
+            modified(Change::StepSkipped { step }),
+            "plan_modified skip_step",
+        ),
+        (
             modified(Change::StepRequeued { step }),
             "plan_modified requeue_step",
         ),
@@ -307,6 +311,13 @@ fn every_event_has_a_stable_name_and_action() {
         (decided(Decision::Reject), "user_reviewed reject"),
         (decided(Decision::Modify), "user_reviewed modify"),
         (decided(Decision::Skip), "user_reviewed skip"),
+        (
+            Event::StepOrphaned {
+                step,
+                session: None,
+            },
+            "step_orphaned",
+        ),
         (
             Event::SessionResumed {
                 session: SessionId::new("s"),

@@ -53,12 +53,13 @@ const PLAN_TRANSITIONS: [(PlanStatus, PlanCause, PlanStatus); 20] = {
 };
 
 /// All legal step transitions.
-const STEP_TRANSITIONS: [(StepStatus, StepCause, StepStatus); 15] = {
+const STEP_TRANSITIONS: [(StepStatus, StepCause, StepStatus); 16] = {
     use StepCause as C;
     use StepStatus as S;
     [
         (S::Pending, C::Claim, S::InProgress),
         (S::Pending, C::BranchSkip, S::Skipped),
+        (S::Pending, C::SkipManually, S::Skipped),
         (S::Pending, C::FailManually, S::Failed),
         (S::Pending, C::RequestApproval, S::AwaitingInput),
         (S::InProgress, C::Complete, S::Completed),
@@ -226,7 +227,7 @@ const USER_COMMANDS: [Column; 6] = [
     ("abandon", |_| abandon()),
 ];
 
-const MODIFICATIONS: [Column; 11] = [
+const MODIFICATIONS: [Column; 12] = [
     ("`add_steps`", |_| {
         modify(Modification::AddSteps {
             steps: vec![spec(9)],
@@ -281,6 +282,7 @@ const MODIFICATIONS: [Column; 11] = [
             reason: None,
         })
     }),
+    ("skip", |_| modify(Modification::SkipStep { step: id(1) })),
     ("`requeue_step`", |_| {
         modify(Modification::RequeueStep { step: id(1) })
     }),

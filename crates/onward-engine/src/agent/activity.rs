@@ -9,7 +9,7 @@
 use onward_core::command::{OrphanStep, ReportProgress};
 use onward_core::event::ProgressSource;
 use onward_core::id::{ClaimToken, SessionId};
-use onward_core::{Command, StepId};
+use onward_core::{Command, StepId, StepStatus};
 use onward_store::{SeenClaim, StepLine, Steps, Tx};
 
 use crate::caller::Caller;
@@ -60,7 +60,7 @@ pub(super) async fn is_due(
     Ok(!due_steps(tx, session, seen, ctx).await?.is_empty())
 }
 
-/// Records that a session has ended: other sessions can take over its steps at once.
+/// Records that a session has ended: other sessions can take over its steps immediately.
 pub(super) async fn orphan_steps(
     tx: &mut Tx,
     session: &str,
@@ -118,7 +118,11 @@ async fn due_steps(
 }
 
 fn is_line_due(line: &StepLine, ctx: &CommandContext) -> bool {
-    if line.orphaned_at.is_some() {
+    if line.status != StepStatus::InProgress {
+        return false;
+    }
+    // The session had ended, or it has claimed the step without its id.
+    if line.orphaned_at.is_some() || (line.session.is_none() && !line.monitored) {
         return true;
     }
     let times = line.timestamp();

@@ -17,23 +17,21 @@ mod turns;
 
 use onward_core::call::{CallState, CallStatus};
 use onward_core::role::Permission;
-use onward_core::session::{
-    DeadCall, SessionFacts, SessionStatus, SubagentFacts, SubagentStatus, TurnFacts,
-};
+use onward_core::session::{DeadCall, SessionFacts, SessionStatus, SubagentStatus, TurnFacts};
 use onward_core::{PlanId, Timestamp};
 use onward_store::{
-    CallRecord, Plans, Session, SessionLine, SessionUsage, Sessions, ToolCalls, Turn, TurnStep, Tx,
+    CallRecord, Plans, Session, SessionLine, SessionUsage, Sessions, ToolCalls, Turn, TurnStep,
     Usages,
 };
 
-use crate::agent::{activity, tool_calls};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::{Error, MATCHES, ObjectKind, match_entry};
-use crate::run::CommandContext;
+use crate::subagent::{MAX_SUBAGENTS, subagent_facts};
 
 pub use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport};
 pub use admission::Admission;
+pub(crate) use capture::CAPTURED_SUMMARY;
 pub use primer::{OpenPlan, OwnStep, ProjectState};
 pub use snapshot::SessionSnapshot;
 pub use stop::HeldClaim;
@@ -41,8 +39,6 @@ pub use turns::{BegunTurn, SessionStart, StepMessages};
 
 /// Maximum number of a session's calls in a response.
 const MAX_CALLS: u32 = 500;
-/// Maximum number of a session's subagents in a response.
-const MAX_SUBAGENTS: u32 = 100;
 
 /// A session with its turns and their steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,16 +113,6 @@ fn judged<'a>(turns: &'a [Turn], calls: &[CallRecord], now: Timestamp) -> Vec<Su
     subagents
 }
 
-fn subagent_facts(turn: &Turn, calls: &[CallRecord]) -> SubagentFacts {
-    let mut own = calls.iter().filter(|call| call.key.agent == turn.agent);
-    SubagentFacts {
-        began_at: turn.began_at,
-        last_seen_at: turn.seen_at,
-        ended_at: turn.ended.map(|(at, _)| at),
-        has_open_call: own.any(|call| call.status().is_open()),
-    }
-}
-
 /// When a subagent became stale last.
 fn stale_subagent_at(turns: &[Turn], calls: &[CallRecord], now: Timestamp) -> Option<Timestamp> {
     let stale_at = turns.iter().filter_map(|turn| {
@@ -180,34 +166,6 @@ fn facts(session: &Session, turn: Option<&Turn>, calls: &[CallRecord]) -> Sessio
             .any(|record| record.status() == CallStatus::Running),
         closes_tools: !session.switched_off,
     }
-}
-
-/// The status of each subagent of a session that has not been forgotten.
-pub(crate) async fn subagents_of(
-    tx: &mut Tx,
-    session: &str,
-    now: Timestamp,
-) -> Result<Vec<SubagentStatus>, Error> {
-    let turns = Sessions(tx).subagents(session, MAX_SUBAGENTS).await?;
-    if turns.iter().all(|turn| turn.ended.is_some()) {
-        return Ok(Vec::new());
-    }
-    let calls = ToolCalls(tx).open_calls(session).await?;
-    let status = |turn: &Turn| subagent_facts(turn, &calls).status(now).0;
-    Ok(turns.iter().map(status).collect())
-}
-
-/// Ends a locked session with its turns and calls, and leaves its steps to other sessions.
-pub(crate) async fn end_whole_session(
-    tx: &mut Tx,
-    session: &str,
-    ctx: &CommandContext,
-) -> Result<(), Error> {
-    let known = Sessions(tx).session(session).await?;
-    let claims = known.map_or_else(Vec::new, |session| session.claims);
-    Sessions(tx).end_session(session, ctx.now);
-    tool_calls::hooks::end_session(tx, session, ctx.now).await?;
-    activity::orphan_steps(tx, session, &claims, ctx).await
 }
 
 impl Engine {

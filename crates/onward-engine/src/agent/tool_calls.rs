@@ -18,4 +18,4 @@ pub use health::{CallCounts, SessionHealth, SessionPlan};
 pub use hooks::Approval;
 pub use record::{CallRef, Change, InitialState, NewCall, POLICY};
 pub use recover::RecoveryReport;
-pub(crate) use recover::{RETRY_AFTER, recover};
+pub(crate) use recover::{RETRY_AFTER, end_session, recover};

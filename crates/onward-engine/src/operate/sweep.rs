@@ -331,7 +331,8 @@ fn add_stall_notifications(
     }
 }
 
-/// Queues a notification for a plan on which no agent works, once per period without activity. A
+/// Queues a notification for a plan on which no agent works or can work, once per period without
+/// activity. A
 /// user's own action delays it: they know the plan. Returns when to check again, if not yet.
 async fn report_no_agent(
     tx: &mut Tx,
@@ -357,9 +358,12 @@ async fn report_no_agent(
         return Ok(Some(due_at.next()));
     }
     let attention = attention(head, &listed.facts, ctx.now, limit);
-    if attention.word == Word::NoAgent {
-        Notifications(tx).add_notice(head.id, &Finding::no_agent(attention.since), ctx.now);
-    }
+    let finding = match attention.word {
+        Word::NoAgent => Finding::no_agent(attention.since),
+        Word::Blocked => Finding::blocked(attention.since),
+        _ => return Ok(None),
+    };
+    Notifications(tx).add_notice(head.id, &finding, ctx.now);
     Ok(None)
 }
 

@@ -225,6 +225,7 @@ fn head(sheet: &Sheet) -> Value {
         "status": head.status().as_str(),
         "progress": head.counts.progress(),
         "onStall": head.on_stall.as_str(),
+        "onDependencyFailure": head.on_dependency_failure.as_str(),
         "stallThresholdMs": head.stall_threshold.map(|span| span.as_millis() as u64),
         "createdAt": sheet.created_at.to_string(),
         "updatedAt": sheet.updated_at.to_string(),

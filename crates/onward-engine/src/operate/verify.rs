@@ -281,7 +281,7 @@ fn check_derived(
     for (derived, step) in rows.derived.iter().zip(plan.steps()) {
         let open_dependencies = step.spec.depends_on.iter().filter(|needed| {
             plan.step(**needed)
-                .is_some_and(|needed| !needed.status().is_terminal())
+                .is_some_and(|needed| !step.spec.is_met_by(needed.status()))
         });
         let open = u32::try_from(open_dependencies.count()).unwrap_or(u32::MAX);
         // The count is not maintained for steps that are no longer pending.

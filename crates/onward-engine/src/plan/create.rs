@@ -22,6 +22,7 @@ use crate::environment::hex;
 use crate::error::Error;
 use crate::plan::skill;
 use crate::plan::submit::replay;
+use crate::research::similar::SimilarPlan;
 use crate::run::{self, CommandContext};
 use crate::sanitize;
 
@@ -39,6 +40,8 @@ pub struct NewPlan {
     pub taken_over: Vec<StepId>,
     /// The review of the plan's start, if it requires approval: its id and the step that carries it.
     pub approval: Option<(ReviewId, StepId)>,
+    /// Ended plans with a similar question, whose results can be reused.
+    pub similar: Vec<SimilarPlan>,
 }
 
 impl Engine {
@@ -75,8 +78,14 @@ impl Engine {
         let digest = key.as_ref().map(|_| digest(&command));
         // Decided before the transaction: creating a plan depends on no stored facts.
         let events = decide::create::decide(&command)?;
-        self.store_new_plan(caller, events, command.session, key.zip(digest))
-            .await
+        // Before the plan is stored, so that a failed search does not hide that it was.
+        let question = format!("{} {}", command.name, command.research_question);
+        let similar = self.similar_plans(caller, question).await?;
+        let mut plan = self
+            .store_new_plan(caller, events, command.session, key.zip(digest))
+            .await?;
+        plan.similar = similar;
+        Ok(plan)
     }
 
     /// Creates a plan that takes over results of `source`, or returns the plan created earlier with
@@ -185,6 +194,7 @@ impl NewPlan {
             skill,
             taken_over: completed(events).collect(),
             approval,
+            similar: Vec::new(),
         }
     }
 }
@@ -324,6 +334,7 @@ fn digest(command: &CreatePlan) -> String {
     hasher.optional_text(command.output_formatting_notes.as_deref());
     hasher.optional_duration(command.stall_threshold);
     hasher.text(command.on_stall.as_str());
+    hasher.text(command.on_dependency_failure.as_str());
     hasher.optional_text(command.routing.project_key.as_deref());
     hasher.labels(&command.routing.labels);
     hasher.number(command.routing.priority.into());

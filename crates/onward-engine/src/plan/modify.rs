@@ -1,25 +1,26 @@
 //! Modifies a plan's list of steps and branches, or one of its steps.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use onward_core::command::{Modification, ModifyPlan};
 use onward_core::decide::modify::Needs;
 use onward_core::event::Change;
 use onward_core::policy::MAX_REDONE;
 use onward_core::role::Permission;
-use onward_core::{Command, Event, PlanHead, StepId};
+use onward_core::{Command, Event, PlanHead, StepId, StepStatus};
 use onward_core::{PlanId, Role};
-use onward_store::{Facts, StepLine, Steps};
+use onward_store::{Facts, Plans, StepLine, Steps, Tx};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::run::{CommandOutcome, Target, run};
+use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
 
 /// Maximum number of changed steps in a response.
 pub const MAX_LISTED: usize = 50;
+/// The reason of the successor that takes the place of a failed step.
+const SKIPPED: &str = "skipped by a person";
 
 /// Response to a modification.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +44,7 @@ impl Engine {
         mut command: ModifyPlan,
     ) -> Result<Modified, Error> {
         caller.allow(Permission::Work)?;
-        if command.resume {
+        if command.resume || is_of_person(&command.modification) {
             caller.allow(Permission::Intervene)?;
         }
         sanitize::modification(&mut command.modification);
@@ -55,23 +56,38 @@ impl Engine {
         command.session = sanitize::session(command.session.take());
         let affected = affected(&command.modification);
         let ctx = self.command_context(caller, command.session.as_ref());
-        let command = Arc::new(Command::from(command));
+        // A failed step has ended: a successor that is skipped takes its place.
+        let successor = self.new_step_id();
         let modified = self.store.write(&caller.tenant, move |tx| {
-            let (command, ctx) = (Arc::clone(&command), ctx.clone());
-            let affected = affected.clone();
+            let (mut command, ctx) = (command.clone(), ctx.clone());
+            let mut affected = affected.clone();
             Box::pin(async move {
-                let done = match run(tx, Target::Plan(plan), &command, &ctx, None).await? {
-                    CommandOutcome::Applied(done) => done,
-                    CommandOutcome::Rejected { refusal, .. } => return Err(refusal.into()),
-                    CommandOutcome::NotFound => return Err(Error::PlanNotFound(plan.to_string())),
-                };
+                let mut commit = None;
+                if let Modification::SkipStep { step } = command.modification
+                    && has_failed(tx, step).await?
+                {
+                    let redo = ModifyPlan {
+                        modification: Modification::RedoStep {
+                            step,
+                            reason: SKIPPED.to_owned(),
+                            cascade: false,
+                            ids: vec![successor],
+                        },
+                        ..command.clone()
+                    };
+                    command.modification = Modification::SkipStep { step: successor };
+                    affected = vec![successor];
+                    let redone = apply(tx, plan, redo, &ctx, None).await?;
+                    commit = Some(redone.commit_seq);
+                }
+                let done = apply(tx, plan, command, &ctx, commit).await?;
                 let mut affected = redone(&done.events).unwrap_or(affected);
                 let omitted = affected.len().saturating_sub(MAX_LISTED);
                 affected.truncate(MAX_LISTED);
                 // Read before the commit: an error after it would suggest that nothing was changed.
                 let lines = Steps(tx).lines_of(&affected).await?;
                 let depends_on = Steps(tx).dependency_orders(plan, &lines).await?;
-                Ok((done, lines, depends_on, omitted))
+                Ok::<_, Error>((done, lines, depends_on, omitted))
             })
         });
         let (done, steps, depends_on, omitted) = modified.await?;
@@ -82,6 +98,44 @@ impl Engine {
             depends_on,
             omitted,
         })
+    }
+}
+
+/// Whether only a person makes this change.
+fn is_of_person(modification: &Modification) -> bool {
+    match modification {
+        Modification::SkipStep { .. } => true,
+        Modification::UpdateStep { update, .. } => update.on_dependency_failure.is_some(),
+        Modification::AddSteps { .. }
+        | Modification::RemoveStep { .. }
+        | Modification::ReorderSteps { .. }
+        | Modification::UpdateInstructions { .. }
+        | Modification::RenameStep { .. }
+        | Modification::UpdatePlan { .. }
+        | Modification::SetBudget { .. }
+        | Modification::FailStep { .. }
+        | Modification::RequeueStep { .. }
+        | Modification::AddBranch { .. }
+        | Modification::RedoStep { .. } => false,
+    }
+}
+
+async fn has_failed(tx: &mut Tx, step: StepId) -> Result<bool, Error> {
+    let found = Plans(tx).sheet_of_step(step).await?;
+    Ok(found.is_some_and(|(_, step)| step.status() == StepStatus::Failed))
+}
+
+async fn apply(
+    tx: &mut Tx,
+    plan: PlanId,
+    command: ModifyPlan,
+    ctx: &CommandContext,
+    commit: Option<u64>,
+) -> Result<Applied, Error> {
+    match run(tx, Target::Plan(plan), &command.into(), ctx, commit).await? {
+        CommandOutcome::Applied(done) => Ok(done),
+        CommandOutcome::Rejected { refusal, .. } => Err(refusal.into()),
+        CommandOutcome::NotFound => Err(Error::PlanNotFound(plan.to_string())),
     }
 }
 
@@ -149,6 +203,7 @@ fn affected(modification: &Modification) -> Vec<StepId> {
         | Modification::RenameStep { step, .. }
         | Modification::UpdateStep { step, .. }
         | Modification::FailStep { step, .. }
+        | Modification::SkipStep { step }
         | Modification::RequeueStep { step }
         | Modification::RemoveStep { step } => vec![*step],
         Modification::ReorderSteps { steps } => steps.clone(),

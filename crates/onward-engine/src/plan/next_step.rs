@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use onward_core::apply::{BranchOutline, HeldStep, Surroundings};
+pub use onward_core::apply::{BranchOutline, HeldStep, StepDecision, Surroundings};
 use onward_core::budget::Exhausted;
 use onward_core::command::{ReportProgress, StartNext};
 use onward_core::decide::start_next::{NoStepReason, assigned_step, is_assignable, no_step_reason};
@@ -18,13 +18,14 @@ use onward_core::{
 };
 use onward_store::{Cached, Facts, Outputs, Plans, SeenClaim, StepLine, Steps, Tx, Which};
 
-use crate::agent::connection::claims_and_subagents;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::plan::dependency::{Dependency, dependencies};
 use crate::plan::skill;
 use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
+use crate::subagent::claims_and_subagents;
 
 /// Plans of a project that one request tries. More than one only if other workers are faster.
 const MAX_CANDIDATES: u32 = 100;
@@ -109,8 +110,10 @@ pub struct AssignedStep {
     pub progress: u32,
     /// The gates of its result.
     pub gates: Option<Arc<Gates>>,
-    /// Its branches, and the feedback that reviewers left before it.
+    /// Its branches, and the decisions of reviewers before it.
     pub surroundings: Surroundings,
+    /// The outcomes of the steps that it depends on.
+    pub dependencies: Vec<Dependency>,
     /// Other steps that the session holds.
     pub held: Vec<HeldStep>,
 }
@@ -216,7 +219,8 @@ impl Engine {
             labels: worker.labels,
         };
         let mut next = self.assign(caller, plan, &command, &ctx).await?;
-        if matches!(&next, NextStep::NoPendingSteps { in_progress, .. } if *in_progress > 0)
+        if caller.connection.is_some()
+            && matches!(&next, NextStep::NoPendingSteps { in_progress, .. } if *in_progress > 0)
             && self.recover_host().await?.ended > 0
         {
             // A step of a session that has just ended can be taken over.
@@ -294,7 +298,9 @@ impl Engine {
         project: &Arc<str>,
         worker: &Worker,
     ) -> Result<Vec<PlanId>, Error> {
-        self.recover_host().await?;
+        if caller.connection.is_some() {
+            self.recover_host().await?;
+        }
         let (project, session) = (Arc::clone(project), worker.session.clone());
         let plans = self.store.read(&caller.tenant, move |tx| {
             let (project, session) = (Arc::clone(&project), session.clone());
@@ -450,6 +456,7 @@ pub(crate) async fn started(
     };
     let head = view.head();
     let surroundings = view.surroundings(tx, step).await?;
+    let dependencies = dependencies(tx, &step.spec.depends_on).await?;
     // Another step that the session holds is in progress, too.
     let session = claim.session.as_ref();
     let session = session.filter(|_| head.counts.in_progress > 1);
@@ -471,6 +478,7 @@ pub(crate) async fn started(
         progress: head.counts.progress(),
         gates: step.spec.gates.clone(),
         surroundings,
+        dependencies,
         held,
     }))))
 }

@@ -238,6 +238,17 @@ async fn repeat_next_step(
     {
         return Ok(Some(started));
     }
+    // The session received a step again that it already held.
+    let resumed = after.into_iter().flatten().find_map(|event| match event {
+        Event::StepProgressed { step, .. } => replayed.step(*step),
+        _ => None,
+    });
+    if let Some(step) = resumed
+        && let Some(NextStep::Started(mut started)) = started(tx, view, step).await?
+    {
+        started.resumed = true;
+        return Ok(Some(NextStep::Started(started)));
+    }
     let completed = completed.and_then(|place| events.get(place)?.step());
     let completed = completed.and_then(|id| replayed.step(id));
     let labels = completed.map(|step| step.spec.labels.as_slice());

@@ -28,7 +28,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(5);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(120);
 /// After a failure, searches skip the model for this long.
 const SKIP_AFTER_FAILURE: Duration = Duration::from_secs(30);
-/// Number of artifacts and outputs per transaction when reindexing.
+/// Number of artifacts, outputs and results per transaction when reindexing.
 const REINDEX_BATCH: u32 = 16;
 /// A text that every model accepts, to detect a misconfigured model.
 const PLAIN_TEXT: &str = "onward";
@@ -73,7 +73,7 @@ pub struct SearchHealth {
 /// Result of a reindex.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReindexReport {
-    /// Number of artifacts and outputs.
+    /// Number of artifacts, outputs and results.
     pub sources: u64,
     /// Number of their chunks.
     pub chunks: u64,
@@ -175,6 +175,7 @@ impl Engine {
         };
         let model: Arc<str> = Arc::from(embeddings.embedder.model());
         for tenant in self.tenants().await? {
+            self.index_results(&tenant.name).await?;
             loop {
                 let (of, batch) = (Arc::clone(&model), embeddings.embedder.batch());
                 let waiting = self.store.read(&tenant.name, move |tx| {
@@ -241,6 +242,7 @@ impl Engine {
     /// computed again.
     pub async fn reindex(&self, caller: &Caller) -> Result<ReindexReport, Error> {
         caller.allow(Permission::ManageTenant)?;
+        self.index_results(&caller.tenant).await?;
         let mut done = ReindexReport::default();
         // Orphaned index rows are deleted first: they would conflict with the new ones.
         let lost = self.store.write(&caller.tenant, |tx| {

@@ -1,8 +1,8 @@
-//! The library: outputs and artifacts of all plans, newest first. `search.rs` finds them by text.
+//! The library: outputs, artifacts and results of all plans, newest first. `search.rs` finds them by text.
 
 use onward_core::PlanId;
 use onward_core::role::Permission;
-use onward_store::{Contexts, Excerpt, OutputExcerpt, Outputs};
+use onward_store::{Contexts, Excerpt, OutputExcerpt, Outputs, ResultExcerpt, Results};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -33,5 +33,19 @@ impl Engine {
             Box::pin(async move { Contexts(tx).latest_artifacts(limit).await })
         });
         Ok(artifacts.await?)
+    }
+
+    /// Excerpts of the results of all plans, newest first.
+    pub async fn latest_results(
+        &self,
+        caller: &Caller,
+        limit: u32,
+    ) -> Result<Vec<ResultExcerpt>, Error> {
+        caller.allow(Permission::Read)?;
+        self.index_results(&caller.tenant).await?;
+        let results = self.store.read(&caller.tenant, move |tx| {
+            Box::pin(async move { Results(tx).latest(limit).await })
+        });
+        Ok(results.await?)
     }
 }

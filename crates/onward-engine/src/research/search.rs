@@ -1,4 +1,4 @@
-//! Hybrid search over artifacts and plan outputs: full-text and semantic, the best chunk of each,
+//! Hybrid search over artifacts, plan outputs and step results: full-text and semantic, the best chunk of each,
 //! best first.
 //!
 //! Full-text search ranks chunks that contain all words above chunks that contain some of the rarer
@@ -20,6 +20,22 @@ use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 
+/// The kinds of artifacts, and the results of steps.
+pub const KINDS: [&str; Artifact::KINDS.len() + 1] = {
+    let [note, source, data, finding, quote, late_result, other] = Artifact::KINDS;
+    [
+        note,
+        source,
+        data,
+        finding,
+        quote,
+        late_result,
+        other,
+        RESULT,
+    ]
+};
+/// The kind of the results of steps.
+pub const RESULT: &str = "result";
 /// Default number of results.
 pub const DEFAULT_LIMIT: u32 = 20;
 /// Maximum number of results.
@@ -41,7 +57,7 @@ pub struct SearchRequest {
     pub limit: Option<u32>,
     /// Only results of this plan.
     pub plan: Option<PlanId>,
-    /// Only artifacts of this kind.
+    /// Only artifacts of this kind, or results: one of [`KINDS`].
     pub kind: Option<String>,
     /// Only results stored at or after this time.
     pub created_after: Option<Timestamp>,
@@ -70,8 +86,10 @@ pub struct SearchResults {
 /// A search result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchResult {
-    /// The artifact or output, and the chunk that matched.
+    /// The artifact, output or result, and the chunk that matched.
     pub hit: Hit,
+    /// The name of its plan.
+    pub plan_name: Option<String>,
     /// An excerpt of the matching text.
     pub snippet: String,
     /// Rank in the full-text search, from 1.
@@ -85,7 +103,7 @@ pub struct SearchResult {
 }
 
 impl Engine {
-    /// Searches artifacts and plan outputs.
+    /// Searches artifacts, plan outputs and results.
     pub async fn search(
         &self,
         caller: &Caller,
@@ -112,6 +130,7 @@ impl Engine {
         caller.allow(Permission::Read)?;
         let limit = request.limit.unwrap_or(DEFAULT_LIMIT);
         check(&request, limit)?;
+        self.index_results(&caller.tenant).await?;
         let query = Query::parse(&request.query);
         let query_vector = self.embed_query(&request.query).await;
         let mode = match query_vector {
@@ -146,11 +165,13 @@ impl Engine {
             Box::pin(async move {
                 let hits: Vec<Hit> = ranked.iter().map(|found| found.hit.clone()).collect();
                 let texts = SearchIndex(tx).pieces(&hits).await?;
+                let names = plan_names(tx, &hits).await?;
                 let found = ranked
                     .into_iter()
                     .zip(texts)
                     .map(|(found, text)| SearchResult {
                         snippet: snippet(&text, &query),
+                        plan_name: found.hit.plan.and_then(|plan| names.get(&plan).cloned()),
                         ..found
                     });
                 Ok::<Vec<SearchResult>, Error>(found.collect())
@@ -187,7 +208,19 @@ impl Engine {
     }
 }
 
-/// Combines the rankings. The snippets are filled in later.
+/// The names of the plans of these hits.
+async fn plan_names(tx: &mut Tx, hits: &[Hit]) -> Result<BTreeMap<PlanId, String>, Error> {
+    let plans: BTreeSet<PlanId> = hits.iter().filter_map(|hit| hit.plan).collect();
+    let mut names = BTreeMap::new();
+    for plan in plans {
+        if let Some(sheet) = Plans(tx).sheet(plan).await? {
+            names.insert(plan, sheet.brief.name);
+        }
+    }
+    Ok(names)
+}
+
+/// Combines the rankings. The snippets and the names of the plans are filled in later.
 fn combine(words: Vec<Hit>, near: Vec<Near>, limit: u32) -> Vec<SearchResult> {
     let by_words: Vec<Source> = words.iter().map(|hit| hit.source).collect();
     let by_meaning: Vec<Source> = near.iter().map(|near| near.hit.source).collect();
@@ -211,6 +244,7 @@ fn combine(words: Vec<Hit>, near: Vec<Near>, limit: u32) -> Vec<SearchResult> {
         Some(SearchResult {
             hit: by_source.remove(&fused.item)?,
             snippet: String::new(),
+            plan_name: None,
             keyword_rank: fused.keyword_rank,
             semantic_rank: fused.semantic_rank,
             similarity: likeness.get(&fused.item).copied(),
@@ -271,9 +305,9 @@ fn check(request: &SearchRequest, limit: u32) -> Result<(), Error> {
         ));
     }
     if let Some(kind) = &request.kind
-        && !Artifact::KINDS.contains(&kind.as_str())
+        && !KINDS.contains(&kind.as_str())
     {
-        let kinds = Artifact::KINDS.map(|kind| format!("`{kind}`")).join(", ");
+        let kinds = KINDS.map(|kind| format!("`{kind}`")).join(", ");
         let message = format!("must be one of {kinds}");
         return Err(Error::invalid("artifactType", message));
     }

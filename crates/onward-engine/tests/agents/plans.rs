@@ -5,7 +5,7 @@ use std::time::Duration;
 use onward_core::StepType;
 use onward_core::budget::Budget;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
-use onward_core::policy::OnStall;
+use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_engine::Engine;
 use onward_testbed::Rng;
 use serde_json::json;
@@ -70,6 +70,8 @@ pub fn stalling(engine: &Engine, rng: &mut Rng, name: &str) -> CreatePlan {
     let thresholds = [5, 50, 1000].map(Duration::from_millis);
     plan.stall_threshold = rng.pick(&thresholds).copied();
     plan.on_stall = rng.pick(&OnStall::ALL).copied().unwrap_or_default();
+    // So that every plan ends without a person.
+    plan.on_dependency_failure = OnDependencyFailure::Continue;
     plan.approval = rng.percent(25).then(|| engine.new_review_id());
     plan.budget = rng.percent(25).then(|| Budget {
         max_attempts: Some(3 + rng.below(6)),

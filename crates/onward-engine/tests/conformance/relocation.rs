@@ -159,6 +159,13 @@ async fn fill(harness: &Harness, engine: &Engine, me: &Caller) -> Held {
     engine.store_output(me, output).await.unwrap();
     let extraction = extracted(Some(artifact), json!({ "moons": 2 }));
     engine.store_extraction(me, extraction).await.unwrap();
+    let ended = engine
+        .create_plan(me, harness.draft(1), None)
+        .await
+        .unwrap();
+    let step = engine.next_step(me, ended.created.plan, None, false).await;
+    let result = submission_for(&claimed_step(step.unwrap()), "Amalthea is the fifth");
+    engine.submit(me, result).await.unwrap();
     engine.embed_pending().await.unwrap();
     let feedback = NewFeedback {
         plan,
@@ -240,7 +247,7 @@ async fn moves_every_table_and_back(harness: &Harness) {
     let held = fill(harness, &engine, &me).await;
     let exported = document(&engine, &me, held.created).await;
     let searched = titles(&engine, &me, "europa callisto").await;
-    assert_eq!(searched.1.len(), 3);
+    assert_eq!(searched.1.len(), 4);
     engine.close().await;
     let expected = row_counts(&source);
     for (table, rows) in &expected {
@@ -249,7 +256,7 @@ async fn moves_every_table_and_back(harness: &Harness) {
 
     let target = TestDatabase::create(other(source.backend()));
     let moved = run(harness, &source, &target).await.unwrap();
-    assert_eq!((moved.failed, moved.tenants, moved.plans), (None, 2, 2));
+    assert_eq!((moved.failed, moved.tenants, moved.plans), (None, 2, 3));
     let total: u64 = expected
         .values()
         .map(|rows| rows.parse::<u64>().unwrap())
@@ -275,6 +282,7 @@ async fn moves_every_table_and_back(harness: &Harness) {
             ("ganymede", "Without a plan"),
             ("europa", "Moons"),
             ("callisto", "Answer"),
+            ("amalthea", "1"),
         ] {
             assert_eq!(titles(&plain, &me, word).await.1, [title]);
         }

@@ -64,7 +64,7 @@ impl Harness {
 }
 
 /// The number of chunks of the test's tenant.
-fn chunk_count(harness: &Harness) -> String {
+pub(crate) fn chunk_count(harness: &Harness) -> String {
     let tenant = &harness.me.tenant;
     let count = format!("SELECT count(*) FROM chunks WHERE tenant_id = '{tenant}'");
     harness.sql(&count).unwrap()

@@ -3,13 +3,13 @@
 use onward_core::Json;
 use onward_core::event::Decision;
 use onward_core::step::{FieldKind, FieldOption, ReviewField, ReviewOptions, ReviewScope};
-use onward_engine::next_step::AssignedStep;
+use onward_engine::next_step::{AssignedStep, StepDecision};
 use onward_engine::step::{OpenedReview, ReviewDecision, ReviewRequest};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
 use crate::on_both_databases;
-use crate::operations::{code, document};
+use crate::operations::{claimed_step, code, document, submission_for};
 
 fn fields() -> Vec<ReviewField> {
     let option = |value: &str, title: Option<&str>| FieldOption {
@@ -76,6 +76,100 @@ async fn answers_are_stored_with_the_result(harness: &Harness) {
     let answers = json!({ "colour": "red", "count": 3 });
     let data = result.data.as_ref().and_then(Json::parse);
     assert_eq!(data, Some(json!({ "review": { "answers": answers } })));
+    assert_eq!(result.summary, "It is the Moon.\n→ colour: red\n→ count: 3");
+}
+
+/// The decision on the step before: order, word, answers and feedback.
+fn decision(decision: Option<&StepDecision>) -> Option<(u32, Decision, Value, Option<&str>)> {
+    let StepDecision { order, decided, .. } = decision?;
+    let answers = decided.answers.as_ref().and_then(Json::parse);
+    Some((
+        *order,
+        decided.decision,
+        answers.unwrap_or_default(),
+        decided.remark(),
+    ))
+}
+
+async fn the_agent_that_continues_receives_the_answers(harness: &Harness) {
+    let plan = harness.plan(4).await;
+    let first = harness.claim(plan.id).await;
+    assert_eq!(first.surroundings.decision, None);
+    request(harness, &first).await;
+    let approve = approval(&first, &json!({ "count": 3 }));
+    let engine = &harness.engine;
+    engine.decide_review(&harness.me, approve).await.unwrap();
+    let second = harness.claim(plan.id).await;
+    let answers = json!({ "colour": "red", "count": 3 });
+    let expected = Some((1, Decision::Approve, answers, None));
+    assert_eq!(decision(second.surroundings.decision.as_ref()), expected);
+    assert_eq!(second.surroundings.feedback, [""; 0]);
+    let context = engine.step_context(&harness.me, second.step, None).await;
+    assert_eq!(
+        context.unwrap().decision,
+        second.surroundings.decision,
+        "the rows and the plan in memory agree"
+    );
+    request(harness, &second).await;
+    let modify = ReviewDecision {
+        decision: Decision::Modify,
+        feedback: Some("Count again.".to_owned()),
+        ..approval(&second, &json!({ "count": 4 }))
+    };
+    engine.decide_review(&harness.me, modify).await.unwrap();
+    let again = harness.claim(plan.id).await;
+    assert_eq!(again.step, second.step);
+    let expected = (
+        2,
+        Decision::Modify,
+        json!({ "count": 4 }),
+        Some("Count again."),
+    );
+    let received = decision(again.surroundings.decision.as_ref());
+    assert_eq!(received, Some(expected));
+    let context = engine.step_context(&harness.me, again.step, None).await;
+    assert_eq!(context.unwrap().decision, again.surroundings.decision);
+    request(harness, &again).await;
+    let skip = ReviewDecision::new(again.step, Decision::Skip, None);
+    engine.decide_review(&harness.me, skip).await.unwrap();
+    let third = harness.claim(plan.id).await;
+    let expected = (2, Decision::Skip, Value::Null, None);
+    assert_eq!(
+        decision(third.surroundings.decision.as_ref()),
+        Some(expected)
+    );
+    let mut submission = submission_for(&third, "done");
+    submission.claim_next = true;
+    let submitted = harness.submit(submission.clone()).await.unwrap();
+    let repeated = harness.submit(submission).await.unwrap();
+    assert_eq!(repeated, submitted);
+    let fourth = claimed_step(submitted.next_step.unwrap());
+    assert_eq!(fourth.surroundings.decision, None);
+}
+
+async fn a_dependent_step_receives_the_answers_of_its_dependency(harness: &Harness) {
+    let mut draft = harness.draft(3);
+    draft.steps[2].depends_on = vec![1];
+    let plan = harness.create(draft).await;
+    let first = harness.claim(plan.id).await;
+    request(harness, &first).await;
+    let approve = approval(&first, &json!({ "count": 3 }));
+    harness
+        .engine
+        .decide_review(&harness.me, approve)
+        .await
+        .unwrap();
+    let second = harness.claim(plan.id).await;
+    let plain = ReviewDecision::new(second.step, Decision::Approve, None);
+    harness.request_review(&second).await.unwrap();
+    harness
+        .engine
+        .decide_review(&harness.me, plain)
+        .await
+        .unwrap();
+    let third = harness.claim(plan.id).await;
+    let received = third.surroundings.decision.expect("a decision");
+    assert_eq!((received.step, received.order), (first.step, 1));
 }
 
 async fn questions_survive_an_export_and_import(harness: &Harness) {
@@ -98,5 +192,7 @@ async fn questions_survive_an_export_and_import(harness: &Harness) {
 
 on_both_databases![
     answers_are_stored_with_the_result,
+    the_agent_that_continues_receives_the_answers,
+    a_dependent_step_receives_the_answers_of_its_dependency,
     questions_survive_an_export_and_import,
 ];

@@ -103,6 +103,7 @@ async fn snapshot(harness: &Harness, other: &OtherTenant) -> String {
         "due_calls",
         "outputs",
         "artifacts",
+        "results",
     ] {
         let tenant = &other.caller.tenant;
         let rows = harness.sql(&format!(

@@ -64,6 +64,7 @@ pub(crate) fn caller(tenant: &Arc<str>, author: &str) -> Caller {
         role: Role::Owner,
         policy: TenantPolicy::LOCAL,
         origin: onward_engine::RequestOrigin::default(),
+        connection: None,
     }
 }
 

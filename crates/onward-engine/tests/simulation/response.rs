@@ -123,6 +123,7 @@ pub(crate) fn clear_surroundings(next: &mut NextStep) {
     match next {
         NextStep::Started(assigned) => {
             assigned.surroundings = Surroundings::default();
+            assigned.dependencies.clear();
             assigned.held.clear();
         }
         NextStep::AwaitingReview { held, .. }

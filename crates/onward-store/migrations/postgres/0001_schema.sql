@@ -84,6 +84,7 @@ CREATE DOMAIN onward_order AS bigint CHECK (VALUE <> 0);
 CREATE DOMAIN onward_priority AS bigint CHECK (VALUE BETWEEN 0 AND 9);
 CREATE DOMAIN onward_origin AS text CHECK (VALUE IN ('caller', 'agent'));
 CREATE DOMAIN onward_on_stall AS text CHECK (VALUE IN ('mark', 'requeue', 'fail', 'ignore'));
+CREATE DOMAIN onward_on_dependency_failure AS text CHECK (VALUE IN ('block', 'continue'));
 CREATE DOMAIN onward_step_type AS text CHECK (VALUE IN ('search', 'extract', 'analyze', 'critique',
     'synthesize', 'checkpoint', 'custom'));
 
@@ -127,6 +128,8 @@ CREATE TABLE plans (
     origin onward_origin NOT NULL DEFAULT 'caller',
     stall_threshold_ms onward_positive,
     on_stall onward_on_stall NOT NULL,
+    -- Whether later steps wait for dependencies that have failed.
+    on_dependency_failure onward_on_dependency_failure NOT NULL DEFAULT 'block',
     status text NOT NULL,
     -- Pending reviews that stop the plan, as JSON.
     open_reviews text,
@@ -218,7 +221,7 @@ BEGIN
                 skipped_by_review, failure_kind) = 0;
     ELSIF status = 'skipped' THEN
         RETURN num_nonnulls(ended_at, ended_commit) = 2
-            AND num_nonnulls(skipped_by_branch, skipped_by_review) = 1
+            AND num_nonnulls(skipped_by_branch, skipped_by_review) <= 1
             AND num_nonnulls(started_at, review, result_summary, failure_kind) = 0;
     ELSIF status = 'failed' THEN
         RETURN num_nonnulls(ended_at, ended_commit, failure_kind) = 3
@@ -239,6 +242,7 @@ CREATE TABLE steps (
     title text,
     instructions text NOT NULL,
     depends_on text NOT NULL,
+    on_dependency_failure onward_on_dependency_failure NOT NULL DEFAULT 'block',
     stall_threshold_ms onward_positive,
     max_attempts onward_positive NOT NULL,
     -- What a result must contain, and who reviews it, as JSON.
@@ -292,6 +296,8 @@ CREATE TABLE steps (
     plan_created_at bigint,
     -- Tokens of the sessions while they held the step. Empty if no count is known.
     tokens bigint,
+    -- Whether search contains the step since its end.
+    indexed onward_flag NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
     CONSTRAINT steps_state CHECK (onward_step_is_valid(status, attempt, undelivered, stalls_at,
@@ -323,6 +329,10 @@ CREATE INDEX steps_held ON steps (tenant_id, claim_session, plan_id, step_id)
 -- Steps of ended sessions, which other sessions can take over.
 CREATE INDEX steps_orphaned ON steps (tenant_id, plan_id)
     WHERE orphaned_at IS NOT NULL;
+
+-- Ended steps that search does not contain yet.
+CREATE INDEX steps_unindexed ON steps (tenant_id, step_id)
+    WHERE ended_at IS NOT NULL AND indexed = 0;
 
 -- `step_id` depends on `needs`.
 CREATE TABLE dependencies (
@@ -765,7 +775,21 @@ CREATE TABLE outputs (
 );
 CREATE INDEX outputs_by_time ON outputs (tenant_id, created_at, output_id);
 
--- A chunk of the content of an artifact or output, in characters, and its words as normalized by
+-- The texts of ended steps, for search: the result or the reason of the failure, and the reviews. Written
+-- by the first search after the end of the step, so that the result itself costs nothing.
+CREATE TABLE results (
+    tenant_id text NOT NULL,
+    step_id uuid NOT NULL,
+    plan_id uuid NOT NULL,
+    title text NOT NULL,
+    content text NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (tenant_id, step_id)
+);
+CREATE INDEX results_by_time ON results (tenant_id, created_at, step_id);
+CREATE INDEX results_of_plan ON results (tenant_id, plan_id);
+
+-- A chunk of the content of an artifact, output or result, in characters, and its words as normalized by
 -- the core: the dictionary `simple` leaves them unchanged.
 CREATE TABLE chunks (
     tenant_id text NOT NULL,
@@ -837,7 +861,7 @@ CREATE TABLE notices (
     -- Identifies the finding within the plan, so that it is reported once, whichever process found
     -- it.
     finding text NOT NULL CHECK (finding <> ''),
-    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure', 'no_agent', 'budget')),
+    kind text NOT NULL CHECK (kind IN ('stall', 'review', 'failure', 'no_agent', 'budget', 'blocked')),
     step_id uuid,
     attempt bigint CHECK (attempt >= 1),
     since_at bigint NOT NULL,
@@ -882,7 +906,7 @@ BEGIN
         'branch_needs', 'events', 'resumed_sessions', 'idempotency_keys', 'artifacts', 'tenant_log',
         'tool_calls', 'tokens', 'token_hashes', 'sign_outs', 'due', 'skill_executions', 'feedback',
         'tasks', 'sessions', 'session_agents', 'turns', 'turn_steps', 'directory_plans', 'session_calls', 'due_calls',
-        'outputs', 'chunks', 'chunk_signs', 'vectors', 'extractions', 'notices', 'plan_words']
+        'outputs', 'results', 'chunks', 'chunk_signs', 'vectors', 'extractions', 'notices', 'plan_words']
     LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
@@ -1057,10 +1081,10 @@ BEGIN
 END;
 $$;
 
--- Of the `most` best chunks, the best one of each matching artifact and output.
+-- Of the `most` best chunks, the best one of each matching artifact, output and result.
 CREATE FUNCTION onward_search(of_tenant text, asked text, most bigint, of_plan uuid, of_type text,
     since bigint, until bigint, page bigint)
-RETURNS TABLE (source_id uuid, is_output bigint, starts_at bigint, characters bigint, title text,
+RETURNS TABLE (source_id uuid, source bigint, starts_at bigint, characters bigint, title text,
     artifact_type text, plan_id uuid, source_url text, rank double precision, created_at bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
@@ -1092,6 +1116,14 @@ BEGIN
     FROM best JOIN outputs AS found
         ON found.tenant_id = of_tenant AND found.output_id = best.source_id
     WHERE (of_plan IS NULL OR found.plan_id = of_plan) AND of_type IS NULL
+        AND (since IS NULL OR found.created_at >= since)
+        AND (until IS NULL OR found.created_at < until)
+    UNION ALL
+    SELECT best.source_id, 2::bigint, best.starts_at, best.characters, found.title, 'result',
+        found.plan_id, NULL, best.rank, found.created_at
+    FROM best JOIN results AS found
+        ON found.tenant_id = of_tenant AND found.step_id = best.source_id
+    WHERE (of_plan IS NULL OR found.plan_id = of_plan) AND (of_type IS NULL OR of_type = 'result')
         AND (since IS NULL OR found.created_at >= since)
         AND (until IS NULL OR found.created_at < until)
     ORDER BY 9, 10 DESC, 1 LIMIT page;

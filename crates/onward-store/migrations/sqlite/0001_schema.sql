@@ -28,6 +28,9 @@ CREATE TABLE plans (
     stall_threshold_ms integer CHECK (stall_threshold_ms > 0),
     on_stall text NOT NULL CHECK (on_stall = 'mark' OR on_stall = 'requeue' OR on_stall = 'fail'
         OR on_stall = 'ignore'),
+    -- Whether later steps wait for dependencies that have failed.
+    on_dependency_failure text NOT NULL DEFAULT 'block'
+        CHECK (on_dependency_failure = 'block' OR on_dependency_failure = 'continue'),
     status text NOT NULL,
     -- Pending reviews that stop the plan, as JSON.
     open_reviews text,
@@ -108,6 +111,8 @@ CREATE TABLE steps (
     title text,
     instructions text NOT NULL,
     depends_on text NOT NULL,
+    on_dependency_failure text NOT NULL DEFAULT 'block'
+        CHECK (on_dependency_failure = 'block' OR on_dependency_failure = 'continue'),
     stall_threshold_ms integer CHECK (stall_threshold_ms > 0),
     max_attempts integer NOT NULL CHECK (max_attempts > 0),
     -- What a result must contain, and who reviews it, as JSON.
@@ -161,6 +166,8 @@ CREATE TABLE steps (
     plan_created_at integer,
     -- Tokens of the sessions while they held the step. Empty if no count is known.
     tokens integer,
+    -- Whether search contains the step since its end.
+    indexed integer NOT NULL DEFAULT 0 CHECK (indexed IN (0, 1)),
     PRIMARY KEY (tenant_id, step_id),
     UNIQUE (tenant_id, plan_id, step_order),
     CHECK (status = 'pending' OR status = 'in_progress' OR status = 'awaiting_input'
@@ -176,7 +183,8 @@ CREATE TABLE steps (
     CHECK ((status = 'awaiting_input') = (review IS NOT NULL)),
     CHECK ((status = 'completed') = (result_summary IS NOT NULL)),
     CHECK (result_evidence IS NULL OR status = 'completed'),
-    CHECK ((status = 'skipped') = (skipped_by_branch IS NOT NULL OR skipped_by_review IS NOT NULL)),
+    -- Neither if a person skipped it.
+    CHECK (status = 'skipped' OR (skipped_by_branch IS NULL AND skipped_by_review IS NULL)),
     CHECK ((status = 'failed') = (failure_kind IS NOT NULL)),
     CHECK (undelivered = 0 OR status IN ('in_progress', 'awaiting_input')),
     CHECK (kept_artifact_id IS NULL OR status IN ('in_progress', 'awaiting_input')),
@@ -216,6 +224,10 @@ CREATE INDEX steps_held ON steps (tenant_id, claim_session, plan_id, step_id)
 -- Steps of ended sessions, which other sessions can take over.
 CREATE INDEX steps_orphaned ON steps (tenant_id, plan_id)
     WHERE orphaned_at IS NOT NULL;
+
+-- Ended steps that search does not contain yet.
+CREATE INDEX steps_unindexed ON steps (tenant_id, step_id)
+    WHERE ended_at IS NOT NULL AND indexed = 0;
 
 -- `step_id` depends on `needs`.
 CREATE TABLE dependencies (
@@ -672,7 +684,21 @@ CREATE TABLE outputs (
 );
 CREATE INDEX outputs_by_time ON outputs (tenant_id, created_at, output_id);
 
--- A chunk of the content of an artifact or output, in characters.
+-- The texts of ended steps, for search: the result or the reason of the failure, and the reviews. Written
+-- by the first search after the end of the step, so that the result itself costs nothing.
+CREATE TABLE results (
+    tenant_id text NOT NULL,
+    step_id blob NOT NULL,
+    plan_id blob NOT NULL,
+    title text NOT NULL,
+    content text NOT NULL,
+    created_at integer NOT NULL,
+    PRIMARY KEY (tenant_id, step_id)
+);
+CREATE INDEX results_by_time ON results (tenant_id, created_at, step_id);
+CREATE INDEX results_of_plan ON results (tenant_id, plan_id);
+
+-- A chunk of the content of an artifact, output or result, in characters.
 CREATE TABLE chunks (
     chunk_no integer PRIMARY KEY,
     tenant_id text NOT NULL,
@@ -684,7 +710,7 @@ CREATE TABLE chunks (
 );
 
 -- Words as normalized by the core, so SQLite does not fold them. The index contains no texts: those
--- are stored with the artifact or output.
+-- are stored with the artifact, output or result.
 CREATE VIRTUAL TABLE chunk_words USING fts5(title, body, content = '', contentless_delete = 1,
     tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'");
 
@@ -796,7 +822,7 @@ CREATE TABLE notices (
     -- it.
     finding text NOT NULL CHECK (finding <> ''),
     kind text NOT NULL CHECK (kind = 'stall' OR kind = 'review' OR kind = 'failure'
-        OR kind = 'no_agent' OR kind = 'budget'),
+        OR kind = 'no_agent' OR kind = 'budget' OR kind = 'blocked'),
     step_id blob,
     attempt integer CHECK (attempt >= 1),
     since_at integer NOT NULL,

@@ -12,7 +12,7 @@ use onward_core::event::{
 };
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::plan::{Brief, Origin, PlanFailure};
-use onward_core::policy::OnStall;
+use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::routing::Routing;
 use onward_core::step::{Claim, FailReason, SkipCause, StepResult};
 use onward_core::{Code, Event, Json, PlanStatus, StepId, StepStatus};
@@ -78,7 +78,8 @@ pub(super) fn event(
             by: match required("by", details.by)?.as_str() {
                 "branch" => SkipCause::Branch(required("branchId", details.branch_id)?.0),
                 "review" => SkipCause::Review(required("reviewId", details.review_id)?.0),
-                other => return Err(unknown("by", other, &["branch", "review"])),
+                "person" => SkipCause::Person,
+                other => return Err(unknown("by", other, &["branch", "review", "person"])),
             },
         }),
         "step_requeued" => Ok(Event::StepRequeued {
@@ -193,6 +194,7 @@ fn change(
             step: Arc::new(required("step", details.step)?.into()),
         },
         "fail_step" => Change::StepFailed { step: step()? },
+        "skip_step" => Change::StepSkipped { step: step()? },
         "requeue_step" => Change::StepRequeued { step: step()? },
         "redo_step" => Change::StepRedone {
             step: step()?,
@@ -228,6 +230,9 @@ fn created(details: Owned) -> Result<Created, Undecodable> {
         branches: branches.collect::<Result<_, _>>()?,
         stall_threshold: details.stall_threshold_ms.map(Into::into),
         on_stall: word("onStall", details.on_stall, &OnStall::ALL, OnStall::as_str)?,
+        on_dependency_failure: details
+            .on_dependency_failure
+            .map_or(OnDependencyFailure::default(), |policy| policy.0),
         session: details.session_id.map(SessionId::new),
         routing: routing(details.project_key, details.labels, details.priority),
         budget: details.budget.map(Into::into),

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use onward_core::id::{ArtifactId, BranchId, ReviewId, SkillExecutionId};
+use onward_core::policy::OnDependencyFailure;
 use onward_core::step::{OnDeadline, ReviewBy, ReviewScope};
 use onward_core::{PlanId, StepId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,7 @@ optional_fields! {
         no_effect: NoEffectJson,
         note: T,
         on_deadline: Text<OnDeadline>,
+        on_dependency_failure: Text<OnDependencyFailure>,
         on_stall: T,
         origin: T,
         output_formatting_notes: T,

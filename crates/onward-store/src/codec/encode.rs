@@ -15,7 +15,9 @@ use onward_core::{Event, Json, PlanStatus, StepStatus};
 
 use super::details::Details;
 use super::gates;
-use super::part::{BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, each, some_labels};
+use super::part::{
+    BranchJson, ForkedFromJson, NewStepJson, NoEffectJson, each, some_labels, unless_default,
+};
 use super::review;
 use super::scalar::{Millis, Priority, Text, texts};
 
@@ -156,6 +158,7 @@ impl<'e> Details<'e, &'e str, &'e Json> {
             Change::BranchAdded { branch } => self.branch = Some(BranchJson::from(branch)),
             Change::StepRemoved { .. }
             | Change::StepFailed { .. }
+            | Change::StepSkipped { .. }
             | Change::StepRequeued { .. } => {}
         }
     }
@@ -175,6 +178,7 @@ impl<'e> Details<'e, &'e str, &'e Json> {
         self.branching_conditions = Some(each(&plan.branches));
         self.stall_threshold_ms = plan.stall_threshold.map(Millis::from);
         self.on_stall = Some(plan.on_stall.as_str());
+        self.on_dependency_failure = unless_default(plan.on_dependency_failure);
         self.add_session(plan.session.as_ref());
         self.add_routing(&plan.routing);
         self.budget = plan.budget.map(Into::into);
@@ -218,6 +222,7 @@ impl<'e> Details<'e, &'e str, &'e Json> {
         match by {
             SkipCause::Branch(id) => (self.by, self.branch_id) = (Some("branch"), Some(Text(id))),
             SkipCause::Review(id) => (self.by, self.review_id) = (Some("review"), Some(Text(id))),
+            SkipCause::Person => self.by = Some("person"),
         }
     }
 

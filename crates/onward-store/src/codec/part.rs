@@ -11,6 +11,7 @@ use onward_core::condition::Condition;
 use onward_core::event::Successor;
 use onward_core::id::BranchId;
 use onward_core::plan::ForkedFrom;
+use onward_core::policy::OnDependencyFailure;
 use onward_core::step::{Gates, NewStep, ReviewBy, StepType};
 use onward_core::{Json, PlanId, Stall, StepId, StepStatus, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,8 @@ pub(super) struct NewStepJson<T> {
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
     labels: Option<Vec<T>>,
     max_attempts: u32,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    on_dependency_failure: Option<Text<OnDependencyFailure>>,
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
     priority: Option<Priority>,
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
@@ -59,6 +62,7 @@ impl<'e> From<&'e NewStep> for NewStepJson<&'e str> {
             instructions: &step.instructions,
             labels: some_labels(&step.labels),
             max_attempts: step.max_attempts,
+            on_dependency_failure: unless_default(step.on_dependency_failure),
             priority: Priority::unless_default(step.priority),
             result_schema: gates.and_then(|gates| gates.result_schema.clone()),
             review_by: gates.and_then(|gates| gates.review_by.map(Text)),
@@ -90,8 +94,16 @@ impl From<NewStepJson<String>> for NewStep {
             supersedes: json.supersedes.map(|step| step.0),
             labels: json.labels.unwrap_or_default(),
             priority: Priority::or_default(json.priority),
+            on_dependency_failure: json
+                .on_dependency_failure
+                .map_or(OnDependencyFailure::default(), |policy| policy.0),
         }
     }
+}
+
+/// The policy, if it is not the default.
+pub(super) fn unless_default(policy: OnDependencyFailure) -> Option<Text<OnDependencyFailure>> {
+    (policy != OnDependencyFailure::default()).then_some(Text(policy))
 }
 
 /// The labels, if there are any.

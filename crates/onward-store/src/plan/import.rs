@@ -67,12 +67,10 @@ impl Imports<'_> {
         self.queue(transition::new_plan(&sheet, VersionTag::random()));
         let ended = ended_commits(trail);
         for (step, stalls_at) in made.steps().iter().zip(stalls_at) {
-            let is_open = |id| {
-                made.step(id)
-                    .is_some_and(|step| !step.status().is_terminal())
-            };
             let waits = step.spec.depends_on.iter();
-            let open = waits.filter(|needed| is_open(**needed)).count();
+            let needed = waits.filter_map(|needed| made.step(*needed));
+            let open = needed.filter(|needed| !step.spec.is_met_by(needed.status()));
+            let open = open.count();
             let (spec, at) = (&step.spec, step.updated_at);
             self.queue(transition::new_step(id, spec, step.order, at, open));
             if step.status() != StepStatus::Pending || !step.superseded.is_empty() {

@@ -1,9 +1,9 @@
-//! Context of an assigned step: its branches, the feedback of reviewers, and the steps that its
+//! Context of an assigned step: its branches, the decisions of reviewers, and the steps that its
 //! session holds.
 
-use onward_core::apply::{BranchOutline, HeldStep, Surroundings};
+use onward_core::apply::{BranchOutline, HeldStep, StepDecision, Surroundings};
 use onward_core::branch::{Action, Branch};
-use onward_core::event::ReviewAction;
+use onward_core::event::Decided;
 use onward_core::id::SessionId;
 use onward_core::{Event, PlanId, Step, StepId};
 
@@ -15,12 +15,8 @@ use crate::statement::Statement;
 use crate::value::{first, params};
 
 impl Facts<'_> {
-    /// The surroundings of a step that this transaction assigned.
-    pub(crate) async fn surroundings(
-        &mut self,
-        plan: PlanId,
-        step: &Step,
-    ) -> Result<Surroundings, Error> {
+    /// The surroundings of a step.
+    pub async fn surroundings(&mut self, plan: PlanId, step: &Step) -> Result<Surroundings, Error> {
         let known = self.0.versions.get(plan);
         if known.is_some_and(|known| !known.has_context) {
             return Ok(Surroundings::default());
@@ -37,17 +33,28 @@ impl Facts<'_> {
         let branches = answers.next().unwrap_or_default().into_iter();
         let branches: Result<Vec<Branch>, Error> = branches.map(branch::branch).collect();
         let branches = self.outlines(plan, branches?).await?;
-        let mut feedback = Vec::new();
+        let mut decisions = Vec::new();
         for row in answers.next().unwrap_or_default() {
+            let (entry, order) = event::entry_with_order(row)?;
             if let Event::UserReviewed {
-                action: ReviewAction::Decided { feedback: text, .. },
-                ..
-            } = event::entry(row)?.event
+                step,
+                review,
+                action,
+            } = entry.event
             {
-                feedback.extend(text);
+                let decided = Decided::from_action(review, &action);
+                decisions.extend(decided.zip(order).map(|(decided, order)| StepDecision {
+                    step,
+                    order,
+                    decided,
+                }));
             }
         }
-        Ok(Surroundings { branches, feedback })
+        let surroundings = Surroundings {
+            branches,
+            ..Surroundings::default()
+        };
+        Ok(surroundings.with_decisions(id, decisions))
     }
 
     /// The branches with the orders of their targets.

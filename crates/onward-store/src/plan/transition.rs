@@ -118,7 +118,8 @@ pub(crate) fn list_changes(commit: &Commit<'_>) -> Vec<Statement> {
     let seqs = commit.before.saturating_add(1)..;
     for (seq, event) in seqs.zip(commit.events) {
         if let Some(step) = event.ended_step() {
-            statements.extend(release_dependents(commit, step));
+            let has_failed = matches!(event, Event::StepFailed { .. });
+            statements.extend(release_dependents(commit, step, has_failed));
         }
         statements.extend(step_note(event, commit.at));
         statements.extend(list_change(commit, seq, event));
@@ -172,11 +173,16 @@ fn step_note(event: &Event, at: Timestamp) -> Option<Statement> {
     Some(Statement::new(Query::StepNote, params).expecting(1))
 }
 
-/// Decrements the number of open dependencies of the steps that depend on `ended`.
-fn release_dependents(commit: &Commit<'_>, ended: StepId) -> Option<Statement> {
+/// Decrements the number of open dependencies of the steps for which the end of `ended` meets one.
+fn release_dependents(commit: &Commit<'_>, ended: StepId, has_failed: bool) -> Option<Statement> {
     // Usually no step depends on it, and a statement that affects no row costs as much as a write.
     let needed = commit.independent != Some(ended);
-    needed.then(|| Statement::new(Query::DependentsRelease, params![ended.as_uuid()]))
+    needed.then(|| {
+        Statement::new(
+            Query::DependentsRelease,
+            params![ended.as_uuid(), has_failed],
+        )
+    })
 }
 
 fn list_change(commit: &Commit<'_>, seq: u64, event: &Event) -> Vec<Statement> {
@@ -202,6 +208,7 @@ fn list_change(commit: &Commit<'_>, seq: u64, event: &Event) -> Vec<Statement> {
             | Change::InstructionsUpdated { .. }
             | Change::StepRenamed { .. }
             | Change::StepFailed { .. }
+            | Change::StepSkipped { .. }
             | Change::StepRequeued { .. } => Vec::new(),
         },
         Event::BranchTaken {

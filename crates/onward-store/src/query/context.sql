@@ -109,15 +109,20 @@ WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed' ORDER BY seq DE
 
 -- name: events_of_earlier_reviews
 -- Reviews of the last step before order `$3` that was completed, or skipped by a reviewer, of the
--- dependencies of step `$4`, and of the step that it supersedes. Most plans have no reviews; the
--- first condition saves the search for these steps.
-SELECT seq, commit_seq, at, actor, session, name, step_id, details FROM {reviews}
+-- dependencies of step `$4`, of the step that it supersedes, and of the step itself, with the order
+-- of the reviewed step. Most plans have no reviews; the first condition saves the search for these
+-- steps.
+SELECT seq, commit_seq, at, actor, session, name, step_id, details,
+    (SELECT step_order FROM steps WHERE steps.tenant_id = $1 AND steps.step_id = events.step_id)
+        AS step_order
+FROM {reviews}
 WHERE EXISTS (SELECT 1 FROM {reviews}
         WHERE tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed')
     AND tenant_id = $1 AND plan_id = $2 AND name = 'user_reviewed'
     AND step_id IN (SELECT needs FROM dependencies
             WHERE dependencies.tenant_id = $1 AND dependencies.step_id = $4
         UNION ALL SELECT supersedes FROM steps WHERE steps.tenant_id = $1 AND steps.step_id = $4
+        UNION ALL SELECT step_id FROM steps WHERE steps.tenant_id = $1 AND steps.step_id = $4
         UNION ALL SELECT step_id FROM (SELECT step_id FROM steps
             WHERE steps.tenant_id = $1 AND steps.plan_id = $2 AND step_order < $3
                 AND (status = 'completed' OR skipped_by_review IS NOT NULL)

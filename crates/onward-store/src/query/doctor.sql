@@ -13,6 +13,8 @@ WHERE tenant_id = $1 AND NOT EXISTS (
         WHERE artifacts.tenant_id = $1 AND artifacts.artifact_id = chunks.source_id)
     AND NOT EXISTS (
         SELECT 1 FROM outputs WHERE outputs.tenant_id = $1 AND outputs.output_id = chunks.source_id)
+    AND NOT EXISTS (
+        SELECT 1 FROM results WHERE results.tenant_id = $1 AND results.step_id = chunks.source_id)
 UNION ALL
 SELECT 'chunks missing from the embedding queue', CAST(count(*) AS bigint) FROM chunks
 WHERE tenant_id = $1 AND NOT EXISTS (

@@ -94,6 +94,8 @@ SELECT plan.*, CAST(NULL AS uuid) AS corrupt_step, undelivered.*, ready.* FROM {
 -- name: open_dependencies
 -- The first open dependencies of a step, by order.
 SELECT step_id, step_order, status FROM steps
-WHERE tenant_id = $1 AND status IN ('pending', 'in_progress', 'awaiting_input')
+WHERE tenant_id = $1 AND (status IN ('pending', 'in_progress', 'awaiting_input')
+        OR (status = 'failed' AND (SELECT dependent.on_dependency_failure FROM steps AS dependent
+            WHERE dependent.tenant_id = $1 AND dependent.step_id = $2) = 'block'))
     AND step_id IN (SELECT needs FROM dependencies WHERE tenant_id = $1 AND step_id = $2)
 ORDER BY step_order LIMIT $3;

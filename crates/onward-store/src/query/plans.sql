@@ -3,7 +3,8 @@
 -- fragment: head
 plan_id, status, open_reviews, marked_at, ended_at, failure_kind, failure_words,
 last_session, pending, in_progress, awaiting_input, completed, skipped, failed, seq,
-stall_threshold_ms, on_stall, origin, superseded, project_key, labels, priority, budget
+stall_threshold_ms, on_stall, on_dependency_failure, origin, superseded, project_key, labels, priority,
+budget
 
 -- fragment: sheet
 name, research_question, design_rationale, output_formatting_notes, created_at, updated_at,
@@ -171,14 +172,14 @@ FROM plans WHERE tenant_id = $1 GROUP BY status ORDER BY status;
 -- The casts name the base types of domains.
 INSERT INTO plans (tenant_id, plan_id, status, open_reviews, marked_at, ended_at,
     failure_kind, failure_words, last_session, pending, in_progress, awaiting_input, completed,
-    skipped, failed, seq, stall_threshold_ms, on_stall, name, research_question, design_rationale,
-    output_formatting_notes, created_at, updated_at, acted_at, worked_at, created_by, client, host,
-    directory, version_tag, origin, superseded, forked_from, forked_step, project_key, labels,
-    priority, budget, acted_about, steps)
+    skipped, failed, seq, stall_threshold_ms, on_stall, on_dependency_failure, name,
+    research_question, design_rationale, output_formatting_notes, created_at, updated_at, acted_at,
+    worked_at, created_by, client, host, directory, version_tag, origin, superseded, forked_from,
+    forked_step, project_key, labels, priority, budget, acted_about, steps)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, CAST($17 AS bigint),
-    CAST($18 AS text), $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31,
-    CAST($32 AS text), CAST($33 AS bigint), $34, $35, $36, $37, CAST($38 AS bigint), $39,
-    CAST($25 AS bigint) / 10000,
+    CAST($18 AS text), CAST($19 AS text), $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31,
+    $32, CAST($33 AS text), CAST($34 AS bigint), $35, $36, $37, $38, CAST($39 AS bigint), $40,
+    CAST($26 AS bigint) / 10000,
     CAST($10 AS bigint) + CAST($11 AS bigint) + CAST($12 AS bigint) + CAST($13 AS bigint)
         + CAST($14 AS bigint) + CAST($15 AS bigint));
 

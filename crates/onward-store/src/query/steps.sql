@@ -5,7 +5,7 @@ step_id, plan_id, step_order, step_type, title, instructions, depends_on, stall_
 max_attempts, gates, status, attempt, claim_token, claim_session, started_at, last_progress_at, monitored,
 stall_marked_at, orphaned_at, undelivered, kept_artifact_id, review, ended_at, result_summary, result_confidence, result,
 result_report, result_notes, result_evidence, skipped_by_branch, skipped_by_review, failure_kind, failure_words,
-superseded, updated_at, supersedes, superseded_by, labels, priority
+superseded, updated_at, supersedes, superseded_by, labels, priority, on_dependency_failure
 
 -- fragment: line
 step_id, step_order, step_type, title, status, attempt, claim_session, started_at,
@@ -77,9 +77,9 @@ SELECT {step} FROM steps
 WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' ORDER BY +step_order;
 
 -- name: steps_waiting_for
--- Pending steps that depend on `$2`, with their number of open dependencies.
+-- Pending steps that depend on `$2` and continue if it fails, with their number of open dependencies.
 SELECT {step}, open_dependencies FROM steps
-WHERE tenant_id = $1 AND status = 'pending'
+WHERE tenant_id = $1 AND status = 'pending' AND on_dependency_failure = 'continue'
     AND step_id IN (SELECT step_id FROM dependencies WHERE tenant_id = $1 AND needs = $2)
 ORDER BY step_order;
 
@@ -127,7 +127,7 @@ SELECT step_id FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_or
 -- name: step_outlines
 -- The definition and the status of every step, without its work and its result.
 SELECT step_id, step_order, step_type, title, instructions, depends_on, stall_threshold_ms,
-    max_attempts, gates, status, supersedes, superseded_by, labels, priority
+    max_attempts, gates, status, supersedes, superseded_by, labels, priority, on_dependency_failure
 FROM steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY step_order;
 
 -- name: step_line
@@ -265,10 +265,10 @@ WHERE tenant_id = $1 AND step_id >= $2 AND step_id <= $3 ORDER BY step_id LIMIT 
 -- The casts name the base types of domains.
 INSERT INTO steps (tenant_id, step_id, plan_id, step_order, step_type, title, instructions,
     depends_on, stall_threshold_ms, max_attempts, gates, status, attempt, undelivered, superseded,
-    updated_at, open_dependencies, supersedes, labels, priority)
+    updated_at, open_dependencies, supersedes, labels, priority, on_dependency_failure)
 VALUES ($1, $2, $3, CAST($4 AS bigint), CAST($5 AS text), $6, $7, $8, CAST($9 AS bigint),
     CAST($10 AS bigint), $11, 'pending', 1, 0, '[]', $12, CAST($13 AS bigint), $14, $15,
-    CAST($16 AS bigint));
+    CAST($16 AS bigint), CAST($17 AS text));
 
 -- name: step_update
 -- A row change: `row_change.rs` describes it, and the backends render it.
@@ -284,7 +284,7 @@ WHERE tenant_id = $1 AND step_id = $2;
 -- name: step_definition
 UPDATE steps SET step_type = CAST($3 AS text), title = $4, instructions = $5, depends_on = $6,
     stall_threshold_ms = CAST($7 AS bigint), gates = $8, updated_at = $9, labels = $10,
-    priority = CAST($11 AS bigint)
+    priority = CAST($11 AS bigint), on_dependency_failure = CAST($12 AS text)
 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: queue_add
@@ -387,8 +387,9 @@ WHERE dependent.tenant_id = $1 AND dependent.plan_id = $2
 ORDER BY dependent.step_order, needed.step_order;
 
 -- name: dependents_release
+-- A failed dependency is met only for steps that continue after failures.
 UPDATE steps SET open_dependencies = open_dependencies - 1
-WHERE tenant_id = $1
+WHERE tenant_id = $1 AND (on_dependency_failure = 'continue' OR CAST($3 AS bigint) = 0)
     AND step_id IN (SELECT step_id FROM dependencies WHERE tenant_id = $1 AND needs = $2);
 
 -- name: step_count_dependencies
@@ -397,17 +398,22 @@ UPDATE steps SET open_dependencies = (
         JOIN steps AS needed ON needed.tenant_id = $1
             AND needed.step_id = dependencies.needs
     WHERE dependencies.tenant_id = $1 AND dependencies.step_id = $2
-        AND needed.status IN ('pending', 'in_progress', 'awaiting_input'))
+        AND (needed.status IN ('pending', 'in_progress', 'awaiting_input')
+            OR (needed.status = 'failed' AND steps.on_dependency_failure = 'block')))
 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: step_supersede
-UPDATE steps SET superseded_by = $3 WHERE tenant_id = $1 AND step_id = $2;
+-- Search no longer contains its result.
+UPDATE steps SET superseded_by = $3, indexed = 0 WHERE tenant_id = $1 AND step_id = $2;
 
 -- name: dependents_follow
 -- Pending steps that depend on the terminal step `$2` depend on its successor instead. `$3` and `$4`
--- are the ids of the two as text.
-UPDATE steps SET depends_on = replace(depends_on, $3, $4),
-    open_dependencies = open_dependencies + 1, updated_at = $5
+-- are the ids of the two as text. A step that the failure has blocked waits for it already.
+UPDATE steps SET depends_on = replace(depends_on, $3, $4), updated_at = $5,
+    open_dependencies = open_dependencies + CASE WHEN on_dependency_failure = 'block'
+        AND (SELECT superseded.status FROM steps AS superseded
+            WHERE superseded.tenant_id = $1 AND superseded.step_id = $2) = 'failed'
+        THEN 0 ELSE 1 END
 WHERE tenant_id = $1 AND status = 'pending'
     AND step_id IN (SELECT step_id FROM dependencies WHERE tenant_id = $1 AND needs = $2);
 

@@ -12,6 +12,10 @@ WHERE tenant_id = $1 AND +model = $2 AND ($5 = 0 OR source_id IN (
     UNION ALL
     SELECT output_id FROM outputs WHERE tenant_id = $1
         AND ($6 IS NULL OR plan_id = $6) AND $7 IS NULL
+        AND ($8 IS NULL OR created_at >= $8) AND ($9 IS NULL OR created_at < $9)
+    UNION ALL
+    SELECT step_id FROM results WHERE tenant_id = $1
+        AND ($6 IS NULL OR plan_id = $6) AND ($7 IS NULL OR $7 = 'result')
         AND ($8 IS NULL OR created_at >= $8) AND ($9 IS NULL OR created_at < $9)));
 
 -- name: sign_changes (sqlite)
@@ -33,6 +37,11 @@ WITH near AS MATERIALIZED (
             UNION ALL
             SELECT output_id FROM outputs WHERE tenant_id = $1
                 AND ($6::uuid IS NULL OR plan_id = $6) AND $7::text IS NULL
+                AND ($8::bigint IS NULL OR created_at >= $8)
+                AND ($9::bigint IS NULL OR created_at < $9)
+            UNION ALL
+            SELECT step_id FROM results WHERE tenant_id = $1
+                AND ($6::uuid IS NULL OR plan_id = $6) AND ($7::text IS NULL OR $7 = 'result')
                 AND ($8::bigint IS NULL OR created_at >= $8)
                 AND ($9::bigint IS NULL OR created_at < $9)))
     ORDER BY bit_count(sign # CAST(CAST($3 AS text) AS bit varying)), source_id, ordinal LIMIT $4)
@@ -57,8 +66,8 @@ GROUP BY 1 ORDER BY 2 DESC LIMIT 1;
 SELECT vector FROM vectors WHERE tenant_id = $1 AND source_id = $2 AND ordinal = $3;
 
 -- name: near_hit
--- The artifact or output of a chunk.
-SELECT chunks.source_id AS source_id, CAST(0 AS bigint) AS is_output,
+-- The artifact, output or result of a chunk.
+SELECT chunks.source_id AS source_id, CAST(0 AS bigint) AS source,
     chunks.starts_at AS starts_at, chunks.characters AS characters, found.title AS title,
     found.artifact_type AS artifact_type, found.plan_id AS plan_id, found.source_url AS source_url, CAST(NULL AS double precision) AS rank,
     found.created_at AS created_at
@@ -68,6 +77,11 @@ UNION ALL
 SELECT chunks.source_id, CAST(1 AS bigint), chunks.starts_at, chunks.characters, found.title, NULL, found.plan_id,
     NULL, NULL, found.created_at
 FROM chunks JOIN outputs AS found ON found.tenant_id = $1 AND found.output_id = chunks.source_id
+WHERE chunks.tenant_id = $1 AND chunks.source_id = $2 AND chunks.ordinal = $3
+UNION ALL
+SELECT chunks.source_id, CAST(2 AS bigint), chunks.starts_at, chunks.characters, found.title, 'result',
+    found.plan_id, NULL, NULL, found.created_at
+FROM chunks JOIN results AS found ON found.tenant_id = $1 AND found.step_id = chunks.source_id
 WHERE chunks.tenant_id = $1 AND chunks.source_id = $2 AND chunks.ordinal = $3;
 
 -- name: chunks_waiting
@@ -81,14 +95,15 @@ WITH waiting AS (
         SELECT source_id, ordinal FROM chunk_signs
         WHERE tenant_id = $1 AND model > $2 LIMIT $3) AS others)
 SELECT waiting.source_id AS source_id, waiting.ordinal AS ordinal,
-    coalesce(artifacts.title, outputs.title) AS title,
-    substr(coalesce(artifacts.content, outputs.content), CAST(chunks.starts_at + 1 AS integer),
+    coalesce(artifacts.title, outputs.title, results.title) AS title,
+    substr(coalesce(artifacts.content, outputs.content, results.content), CAST(chunks.starts_at + 1 AS integer),
         CAST(chunks.characters AS integer)) AS piece
 FROM waiting
     JOIN chunks ON chunks.tenant_id = $1 AND chunks.source_id = waiting.source_id
         AND chunks.ordinal = waiting.ordinal
     LEFT JOIN artifacts ON artifacts.tenant_id = $1 AND artifacts.artifact_id = waiting.source_id
     LEFT JOIN outputs ON outputs.tenant_id = $1 AND outputs.output_id = waiting.source_id
+    LEFT JOIN results ON results.tenant_id = $1 AND results.step_id = waiting.source_id
 LIMIT $3;
 
 -- name: sign_set (sqlite)
@@ -118,12 +133,14 @@ SELECT model, CAST(count(*) AS bigint) AS chunks,
 FROM chunk_signs WHERE tenant_id = $1 GROUP BY model ORDER BY model;
 
 -- name: chunks_delete_lost
--- Chunks whose artifact or output is missing.
+-- Chunks whose artifact, output or result is missing.
 DELETE FROM chunks WHERE tenant_id = $1 AND NOT EXISTS (
         SELECT 1 FROM artifacts
         WHERE artifacts.tenant_id = $1 AND artifacts.artifact_id = chunks.source_id)
     AND NOT EXISTS (
-        SELECT 1 FROM outputs WHERE outputs.tenant_id = $1 AND outputs.output_id = chunks.source_id);
+        SELECT 1 FROM outputs WHERE outputs.tenant_id = $1 AND outputs.output_id = chunks.source_id)
+    AND NOT EXISTS (
+        SELECT 1 FROM results WHERE results.tenant_id = $1 AND results.step_id = chunks.source_id);
 
 -- name: signs_delete_lost
 DELETE FROM chunk_signs WHERE tenant_id = $1 AND NOT EXISTS (
@@ -146,7 +163,7 @@ sign AS (DELETE FROM chunk_signs WHERE tenant_id = $1 AND source_id = $2)
 DELETE FROM vectors WHERE tenant_id = $1 AND source_id = $2;
 
 -- name: sources_page
--- Everything that is indexed: artifacts, and the last version of each output.
+-- Everything that is indexed: artifacts, the last version of each output, and results.
 SELECT artifact_id AS source_id, title, content FROM artifacts
 WHERE tenant_id = $1 AND artifact_id > $2
 UNION ALL
@@ -154,4 +171,6 @@ SELECT output_id, title, content FROM outputs
 WHERE tenant_id = $1 AND output_id > $2 AND version = (
     SELECT max(version) FROM outputs AS other
     WHERE other.tenant_id = $1 AND other.plan_id = outputs.plan_id AND other.title = outputs.title)
+UNION ALL
+SELECT step_id, title, content FROM results WHERE tenant_id = $1 AND step_id > $2
 ORDER BY source_id LIMIT $3;

@@ -1,12 +1,12 @@
-//! Full-text index: the chunks of artifacts and outputs, written in the same transaction as these,
-//! and the search.
+//! Full-text index: the chunks of artifacts, outputs and results, written in the same transaction as
+//! these, and the search.
 //!
 //! The core splits a text into words. A query is a list of words, never text in the query syntax of
 //! a database; the words are quoted here.
 
 use onward_core::id::{ArtifactId, OutputId};
 use onward_core::search::{chunks, index_text};
-use onward_core::{PlanId, Timestamp};
+use onward_core::{PlanId, StepId, Timestamp};
 use uuid::Uuid;
 
 use crate::backend::Syntax;
@@ -25,7 +25,7 @@ pub struct Search {
     pub all: bool,
     /// Only items of this plan.
     pub plan: Option<PlanId>,
-    /// Only artifacts of this kind.
+    /// Only artifacts of this kind, or results.
     pub kind: Option<String>,
     /// Only items stored at this instant or later.
     pub created_after: Option<Timestamp>,
@@ -55,16 +55,18 @@ pub enum Source {
     Artifact(ArtifactId),
     /// An output of a plan.
     Output(OutputId),
+    /// The result of a step.
+    Result(StepId),
 }
 
 /// A search hit, found by its best chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// Artifact or output.
+    /// Artifact, output or result.
     pub source: Source,
     /// Its title.
     pub title: String,
-    /// `note`, `late_result`, …; `None` for an output.
+    /// `note`, `late_result`, …; `result` for a result; `None` for an output.
     pub kind: Option<String>,
     /// Plan that it belongs to.
     pub plan: Option<PlanId>,
@@ -157,6 +159,7 @@ impl SearchIndex<'_> {
                 let (name, id) = match hit.source {
                     Source::Artifact(id) => (Query::ArtifactPiece, *id.as_uuid()),
                     Source::Output(id) => (Query::OutputPiece, *id.as_uuid()),
+                    Source::Result(id) => (Query::ResultPiece, *id.as_uuid()),
                 };
                 let (start, characters) = hit.chunk;
                 Statement::new(name, params![id, start.saturating_add(1), characters])
@@ -167,6 +170,7 @@ impl SearchIndex<'_> {
             let (table, key) = match hit.source {
                 Source::Artifact(_) => ("artifacts", "artifact_id"),
                 Source::Output(_) => ("outputs", "output_id"),
+                Source::Result(_) => ("results", "step_id"),
             };
             let piece = first(Some(rows), |row| {
                 let mut cells = row.cells(table);
@@ -182,10 +186,10 @@ impl SearchIndex<'_> {
 pub(crate) fn hit(row: Row) -> Result<Hit, Error> {
     let mut cells = row.cells("chunks");
     let id = cells.id("source_id")?;
-    let source = if cells.flag("is_output")? {
-        Source::Output(OutputId::new(id))
-    } else {
-        Source::Artifact(ArtifactId::new(id))
+    let source = match cells.u64("source")? {
+        0 => Source::Artifact(ArtifactId::new(id)),
+        1 => Source::Output(OutputId::new(id)),
+        _ => Source::Result(StepId::new(id)),
     };
     let chunk = (cells.u64("starts_at")?, cells.u64("characters")?);
     let title = cells.string("title")?;

@@ -161,7 +161,7 @@ impl SearchIndex<'_> {
         self.0.nearest(search).await
     }
 
-    /// The artifacts and outputs of these chunks.
+    /// The artifacts, outputs and results of these chunks.
     async fn hits(
         &mut self,
         chunks: Vec<((Uuid, i64), f64)>,
@@ -231,7 +231,7 @@ impl SearchIndex<'_> {
         }
     }
 
-    /// Splits a page of artifacts and outputs into chunks again, in the order of their ids. Returns
+    /// Splits a page of artifacts, outputs and results into chunks again, in the order of their ids. Returns
     /// the last id and the numbers of sources and chunks, if any.
     pub async fn reindex_page(
         &mut self,

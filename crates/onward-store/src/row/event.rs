@@ -45,6 +45,13 @@ pub(crate) fn entry_of_plan(row: Row) -> Result<(Entry, (Option<Timestamp>, Vers
     Ok((entry, (due_at, VersionTag(cells.int("version_tag")?))))
 }
 
+/// Reads a row of `{event}` with the order of its step, if the step exists.
+pub(crate) fn entry_with_order(row: Row) -> Result<(Entry, Option<u32>), Error> {
+    let mut cells = row.cells("events");
+    let entry = joined(&mut cells)?;
+    Ok((entry, cells.maybe_u32("step_order")?))
+}
+
 /// Reads a row of `{event}` with its plan in the first column.
 pub(crate) fn entry_with_plan(row: Row) -> Result<(PlanId, Entry), Error> {
     let mut cells = row.cells("events");

@@ -333,6 +333,7 @@ fn read_head(cells: &mut Cells) -> Result<PlanHead, Error> {
         seq: cells.u64("seq")?,
         stall_threshold: cells.maybe_span("stall_threshold_ms")?,
         on_stall: cells.word("on_stall")?,
+        on_dependency_failure: cells.word("on_dependency_failure")?,
         routing: Routing::default(),
         budget: None,
     };
@@ -411,6 +412,7 @@ pub(crate) fn fixed(sheet: &Sheet, tag: VersionTag) -> Vec<Value> {
     params![
         sheet.head.stall_threshold,
         sheet.head.on_stall.as_str(),
+        sheet.head.on_dependency_failure.as_str(),
         &sheet.brief.name,
         &sheet.brief.research_question,
         sheet.brief.design_rationale.as_deref(),

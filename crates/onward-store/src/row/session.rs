@@ -65,6 +65,10 @@ pub struct Captured {
     pub turn: u32,
     /// The list.
     pub tasks: Vec<Task>,
+    /// The plan that the session has resumed with a tool since its last list.
+    pub taken_up: Option<PlanId>,
+    /// The steps that the session wrote.
+    pub own: Vec<StepId>,
 }
 
 /// The stored form of [`Captured`].
@@ -75,6 +79,8 @@ struct CapturedJson {
     listed: bool,
     turn: u32,
     tasks: Vec<TaskJson>,
+    taken_up: Option<String>,
+    own: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -101,6 +107,8 @@ pub(crate) fn of_captured(captured: &Captured) -> Result<String, Error> {
         listed: captured.is_listed,
         turn: captured.turn,
         tasks: captured.tasks.iter().map(task).collect(),
+        taken_up: captured.taken_up.map(|plan| plan.to_string()),
+        own: captured.own.iter().map(ToString::to_string).collect(),
     };
     serde_json::to_string(&stored)
         .map_err(|error| Error::refused(error.to_string()).caused_by(error))
@@ -128,6 +136,8 @@ pub(crate) fn captured(row: Row) -> Result<Option<Captured>, Error> {
         is_listed: stored.listed,
         turn: stored.turn,
         tasks: stored.tasks.into_iter().map(task).collect(),
+        taken_up: stored.taken_up.and_then(|plan| plan.parse().ok()),
+        own: (stored.own.iter().filter_map(|step| step.parse().ok())).collect(),
     }))
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use onward_core::decide::modify::StepOutline;
 use onward_core::id::{ArtifactId, BranchId, ClaimToken, ReviewId, SessionId};
+use onward_core::policy::OnDependencyFailure;
 use onward_core::routing::DEFAULT_PRIORITY;
 use onward_core::stall::is_past;
 use onward_core::step::{
@@ -83,6 +84,7 @@ fn read(cells: &mut Cells) -> Result<(PlanId, Step), Error> {
         supersedes: None,
         labels: Vec::new(),
         priority: DEFAULT_PRIORITY,
+        on_dependency_failure: OnDependencyFailure::default(),
     };
     let state = state(cells)?;
     let superseded = mirror::<Vec<String>>(cells, "superseded")?;
@@ -91,6 +93,7 @@ fn read(cells: &mut Cells) -> Result<(PlanId, Step), Error> {
     let superseded_by = cells.maybe_id("superseded_by")?.map(StepId::new);
     spec.labels = read_labels(cells)?;
     spec.priority = read_priority(cells)?;
+    spec.on_dependency_failure = cells.word("on_dependency_failure")?;
     let step = Step {
         spec,
         order,
@@ -124,12 +127,14 @@ pub(crate) fn outline(row: Row) -> Result<StepOutline, Error> {
         supersedes: None,
         labels: Vec::new(),
         priority: DEFAULT_PRIORITY,
+        on_dependency_failure: OnDependencyFailure::default(),
     };
     let status = cells.word("status")?;
     spec.supersedes = cells.maybe_id("supersedes")?.map(StepId::new);
     let superseded_by = cells.maybe_id("superseded_by")?.map(StepId::new);
     spec.labels = read_labels(&mut cells)?;
     spec.priority = read_priority(&mut cells)?;
+    spec.on_dependency_failure = cells.word("on_dependency_failure")?;
     Ok(StepOutline {
         spec,
         order,
@@ -193,7 +198,7 @@ fn state(cells: &mut Cells) -> Result<StepState, Error> {
             result: Arc::new(result.ok_or_else(|| missing("result_summary"))?),
         },
         StepStatus::Skipped => StepState::Skipped {
-            by: skipped_by.ok_or_else(|| missing("skipped_by_branch"))?,
+            by: skipped_by,
             claim,
             ended_at: ended_at()?,
         },
@@ -326,12 +331,13 @@ pub(crate) fn evidence_of(cells: &mut Cells) -> Result<Vec<Evidence>, Error> {
     Ok(evidence.into_iter().flatten().map(Evidence::from).collect())
 }
 
-fn skipped_by(cells: &mut Cells) -> Result<Option<SkipCause>, Error> {
+/// The cause if the step was skipped.
+fn skipped_by(cells: &mut Cells) -> Result<SkipCause, Error> {
     let branch = cells.maybe_id("skipped_by_branch")?;
     let review = cells.maybe_id("skipped_by_review")?;
-    Ok(branch
-        .map(|id| SkipCause::Branch(BranchId::new(id)))
-        .or(review.map(|id| SkipCause::Review(ReviewId::new(id)))))
+    let branch = branch.map(|id| SkipCause::Branch(BranchId::new(id)));
+    let cause = branch.or(review.map(|id| SkipCause::Review(ReviewId::new(id))));
+    Ok(cause.unwrap_or(SkipCause::Person))
 }
 
 pub(crate) fn failure(cells: &mut Cells) -> Result<Option<FailReason>, Error> {
@@ -368,6 +374,7 @@ pub(crate) fn inserted(
         spec.supersedes.map(|step| *step.as_uuid()),
         labels_text(&spec.labels),
         u32::from(spec.priority),
+        spec.on_dependency_failure.as_str(),
     ]
 }
 
@@ -390,6 +397,7 @@ pub(crate) fn definition(step: &Step) -> Vec<Value> {
         step.updated_at,
         labels_text(&spec.labels),
         u32::from(spec.priority),
+        spec.on_dependency_failure.as_str(),
     ]
 }
 
@@ -407,6 +415,7 @@ pub(crate) fn changing(step: &Step, stalls_at: Option<Timestamp>, commit_seq: u6
         StepState::Skipped { by, .. } => match by {
             SkipCause::Branch(id) => branch = Some(*id.as_uuid()),
             SkipCause::Review(id) => skip_review = Some(*id.as_uuid()),
+            SkipCause::Person => {}
         },
         StepState::Failed { reason, .. } => {
             failure = (Some(reason.kind()), reason.text());

@@ -17,7 +17,7 @@ use onward_core::id::{
     ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId,
 };
 use onward_core::plan::{Brief, ForkedFrom, Origin, PlanFailure};
-use onward_core::policy::OnStall;
+use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::routing::Routing;
 use onward_core::stall::Stall;
 use onward_core::step::{
@@ -75,6 +75,10 @@ fn statuses() -> impl Strategy<Value = StepStatus> {
     select(&StepStatus::ALL[..])
 }
 
+fn dependency_policies() -> impl Strategy<Value = OnDependencyFailure> {
+    select(&OnDependencyFailure::ALL[..])
+}
+
 fn new_steps() -> BoxedStrategy<NewStep> {
     let about = (select(&StepType::ALL[..]), option::of(text()), text());
     let limits = (spans(), any::<u32>());
@@ -85,7 +89,7 @@ fn new_steps() -> BoxedStrategy<NewStep> {
         limits,
         gates(),
         option::of(step_ids()),
-        (vec(text(), 0..3), 0..=9_u8),
+        (vec(text(), 0..3), 0..=9_u8, dependency_policies()),
     )
         .prop_map(
             |(id, about, depends_on, limits, gates, supersedes, queue)| {
@@ -103,6 +107,7 @@ fn new_steps() -> BoxedStrategy<NewStep> {
                     supersedes,
                     labels: queue.0,
                     priority: queue.1,
+                    on_dependency_failure: queue.2,
                 }
             },
         )
@@ -187,7 +192,7 @@ fn created() -> BoxedStrategy<Created> {
     let origins = select(&Origin::ALL[..]);
     let list = (vec(new_steps(), 0..3), vec(branches(), 0..3));
     let policy = (spans(), select(&OnStall::ALL[..]));
-    let settings = (routings(), option::of(budgets()));
+    let settings = (routings(), option::of(budgets()), dependency_policies());
     (
         (any::<u128>(), origins),
         brief,
@@ -205,7 +210,7 @@ fn created() -> BoxedStrategy<Created> {
                 session,
                 settings,
             )| {
-                let (routing, budget) = settings;
+                let (routing, budget, on_dependency_failure) = settings;
                 Created {
                     plan: PlanId::from_u128(plan),
                     origin,
@@ -214,6 +219,7 @@ fn created() -> BoxedStrategy<Created> {
                     branches,
                     stall_threshold,
                     on_stall,
+                    on_dependency_failure,
                     session,
                     routing,
                     budget,
@@ -317,6 +323,7 @@ fn changes() -> BoxedStrategy<Change> {
         (option::of(budgets()), uses())
             .prop_map(|(budget, used)| Change::BudgetSet { budget, used }),
         step_ids().prop_map(|step| Change::StepFailed { step }),
+        step_ids().prop_map(|step| Change::StepSkipped { step }),
         step_ids().prop_map(|step| Change::StepRequeued { step }),
         branches().prop_map(|branch| Change::BranchAdded { branch }),
         (step_ids(), text(), vec(successors(), 0..3)).prop_map(|(step, reason, successors)| {
@@ -380,6 +387,7 @@ fn skip_causes() -> BoxedStrategy<SkipCause> {
     prop_oneof![
         branch_ids().prop_map(SkipCause::Branch),
         review_ids().prop_map(SkipCause::Review),
+        Just(SkipCause::Person),
     ]
     .boxed()
 }
@@ -414,6 +422,7 @@ fn step_events() -> BoxedStrategy<Event> {
         ),
         (step_ids(), statuses(), fail_reasons())
             .prop_map(|(step, from, reason)| Event::StepFailed { step, from, reason }),
+        (step_ids(), sessions()).prop_map(|(step, session)| Event::StepOrphaned { step, session }),
         (step_ids(), statuses(), skip_causes()).prop_map(|(step, from, by)| Event::StepSkipped {
             step,
             from,

@@ -10,7 +10,7 @@ use onward_core::condition::Condition;
 use onward_core::event::{Change, Created, RequeueReason, ReviewAction, Successor};
 use onward_core::id::{BranchId, ClaimToken, PlanId, ReviewId, SessionId};
 use onward_core::plan::{Brief, ForkedFrom, Origin, PlanFailure};
-use onward_core::policy::OnStall;
+use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::routing::Routing;
 use onward_core::stall::Stall;
 use onward_core::step::{
@@ -72,6 +72,7 @@ fn new_step() -> NewStep {
         supersedes: None,
         labels: vec!["gpu".to_owned()],
         priority: 7,
+        on_dependency_failure: OnDependencyFailure::Continue,
     }
 }
 
@@ -89,6 +90,7 @@ fn new_step_json() -> Value {
         "reviewBy": "other_session",
         "labels": ["gpu"],
         "priority": 7,
+        "onDependencyFailure": "continue",
     })
 }
 
@@ -116,6 +118,7 @@ fn a_created_plan_has_the_keys_of_the_call_that_created_it() {
         }],
         stall_threshold: Some(Duration::from_millis(1_800_000)),
         on_stall: OnStall::Requeue,
+        on_dependency_failure: OnDependencyFailure::Continue,
         session: session(),
         routing: Routing {
             project_key: Some("site".to_owned()),
@@ -153,6 +156,7 @@ fn a_created_plan_has_the_keys_of_the_call_that_created_it() {
         }],
         "stallThresholdMs": 1_800_000,
         "onStall": "requeue",
+        "onDependencyFailure": "continue",
         "sessionId": "s-1",
         "projectKey": "site",
         "labels": ["urgent"],

@@ -1,7 +1,9 @@
 //! Opening the configured database, and the caller of the command.
 //!
-//! A missing SQLite file is an error: a mistyped path would look like lost data. Only commands that
-//! store data in a new installation create it, with [`Database::open_or_create`].
+//! A missing SQLite file is an error: a mistyped path would look like lost data. If no path is
+//! configured, the file is missing before the first plan; commands that read then use an empty
+//! database in a temporary directory. Only commands that store data in a new installation create
+//! the file, with [`Database::open_or_create`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +15,8 @@ use onward_engine::{Address, Caller, Engine, Error, store};
 use tokio::time::timeout;
 
 use super::Context;
+use super::temporary::TempDir;
+use crate::config::Source;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::model::embeddings::EmbeddingClient;
@@ -29,10 +33,9 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Opens the existing database for the configured tenant.
+    /// Opens the existing database for the configured tenant; before the first plan, an empty one.
     pub(super) async fn open(cx: &Context) -> Result<Self> {
-        must_exist(cx)?;
-        Self::open_or_create(cx).await
+        Self::new(cx, open_existing(cx).await?).await
     }
 
     /// Opens the database for the configured tenant, and creates a missing SQLite file.
@@ -119,8 +122,23 @@ pub(super) fn settings(cx: &Context) -> Settings {
     }
 }
 
+/// Opens the existing database without a tenant; before the first plan, an empty one.
+pub(super) async fn open_existing(cx: &Context) -> Result<Engine> {
+    if exists(cx) || !matches!(cx.config.settings.source("database"), Source::Default) {
+        must_exist(cx)?;
+        return open(cx).await;
+    }
+    let directory = TempDir::create("empty")?;
+    let address = Address::File(directory.path.join("onward.db"));
+    cx.empty.replace(Some(directory));
+    open_at(cx, &address, settings(cx)).await
+}
+
 async fn open_with(cx: &Context, settings: Settings) -> Result<Engine> {
-    let address = &cx.config.database;
+    open_at(cx, &cx.config.database, settings).await
+}
+
+async fn open_at(cx: &Context, address: &Address, settings: Settings) -> Result<Engine> {
     cx.output.detail(&format!(
         "database: {} ({})",
         address,

@@ -56,7 +56,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// Two examples per command.
-const EXAMPLES: [(&str, [&str; 2]); 60] = [
+const EXAMPLES: [(&str, [&str; 2]); 62] = [
     (
         "status",
         ["onward status", "onward status --json | jq .needsYou"],
@@ -195,6 +195,17 @@ const EXAMPLES: [(&str, [&str; 2]); 60] = [
         [
             "onward step retry 5fa2/6 --reason \"the source was outdated\"",
             "onward step retry 5fa2/6 --cascade --reason \"wrong units\"",
+        ],
+    ),
+    (
+        "step skip",
+        ["onward step skip 5fa2/6", "onward step skip 5fa2/6 5fa2/7"],
+    ),
+    (
+        "step continue",
+        [
+            "onward step continue 5fa2/7",
+            "onward step continue 5fa2/7 5fa2/8",
         ],
     ),
     (

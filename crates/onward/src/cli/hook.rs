@@ -168,6 +168,7 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
         output,
         config,
         opened: RefCell::default(),
+        empty: RefCell::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use onward_engine::machine::host_name;
-use onward_engine::{Connection, RequestOrigin};
+use onward_engine::{Address, Connection, RequestOrigin};
 use tokio::sync::watch;
 
 use super::database::Database;
 use super::signals::Signals;
 use super::{CHECK_LIMITS, Context};
-use crate::config::location;
+use crate::config::{Config, Source, location};
 use crate::exit::Exit;
 use crate::extraction::Extractor;
 use crate::failure::{Failure, Result};
@@ -24,6 +24,7 @@ use crate::hint::Interface;
 use crate::mcp::stdio::Stdio;
 use crate::mcp::{Forms, Server, Setup, ToolSet};
 use crate::notify::Notifier;
+use crate::serving::Dashboard;
 use crate::tools::ToolContext;
 use crate::web;
 
@@ -82,11 +83,12 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
         Tools::Core => ToolSet::Core,
         Tools::Plan => ToolSet::Plan,
     };
+    let dashboard = dashboard(&cx.config);
     let setup = Setup {
         tool_context: ToolContext {
             interface: Interface::Mcp(tool_set),
             engine: engine.clone(),
-            base_url: None,
+            dashboard: dashboard.clone(),
             extractor: cx
                 .config
                 .extraction
@@ -107,8 +109,7 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
         directory,
     };
     // Notifications are optional here: another process may send them.
-    let public = cx.config.serve.public_url.as_deref().map(Arc::from);
-    let notifier = Notifier::new(&cx.config.notify, &engine, public)
+    let notifier = Notifier::new(&cx.config.notify, &engine, dashboard)
         .ok()
         .flatten();
     let retention = cx.config.retention.policy();
@@ -142,6 +143,49 @@ pub(super) async fn run(args: &Mcp, cx: &Context) -> Result {
     match ended {
         Ok(_) => Ok(Exit::Done),
         Err(error) => Err(start_failure(&error)),
+    }
+}
+
+/// The dashboard of this process's links: `serve.public_url`, or a server on the same database.
+fn dashboard(config: &Config) -> Dashboard {
+    match &config.serve.public_url {
+        Some(url) => Dashboard::Fixed(Some(url.as_str().into())),
+        None => Dashboard::Running {
+            database: config.database.clone(),
+            command: command(config).into(),
+        },
+    }
+}
+
+/// `onward` with the options that select the database and the tenant, if the agent's configuration
+/// of this process selects them: the user's shell does not have it.
+fn command(config: &Config) -> String {
+    let is_set = |key| {
+        let source = config.settings.source(key);
+        matches!(source, Source::Flag { .. } | Source::Environment { .. })
+    };
+    let mut command = "onward".to_owned();
+    // The URL of a database server can contain a password.
+    if let (true, Address::File(path)) = (is_set("database"), &config.database) {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        command.push_str(&format!(
+            " --database {}",
+            shell_word(&path.display().to_string())
+        ));
+    }
+    if is_set("tenant") {
+        command.push_str(&format!(" --tenant {}", shell_word(&config.top.tenant)));
+    }
+    command
+}
+
+/// A word of a shell command, quoted if necessary.
+fn shell_word(word: &str) -> String {
+    let is_plain = |char: char| char.is_alphanumeric() || "/._-+:@%,=".contains(char);
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

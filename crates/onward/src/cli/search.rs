@@ -1,12 +1,12 @@
-//! `onward search`: search of artifacts and outputs, best match first.
+//! `onward search`: search of artifacts, outputs and step results, best match first.
 
 use std::fmt::Write;
 use std::time::Instant;
 
 use clap::Args;
 use onward_core::Timestamp;
-use onward_engine::search::{SearchRequest, SearchResult};
-use onward_engine::{Artifact, Source};
+use onward_engine::Source;
+use onward_engine::search::{KINDS, SearchRequest, SearchResult};
 
 use super::Context;
 use super::database::Database;
@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::output::format;
 use crate::wire::search::Results;
 
-/// Search artifacts and outputs, best match first
+/// Search artifacts, outputs and step results, best match first
 ///
 /// The query is a list of words in any order. Texts with all words rank first. There is no query
 /// syntax: quotes and punctuation are ignored.
@@ -30,8 +30,8 @@ pub(super) struct Search {
     /// Only results of this plan
     #[arg(long, value_name = "PLAN")]
     plan: Option<String>,
-    /// Only artifacts of this type
-    #[arg(long = "type", value_name = "TYPE", value_parser = clap::builder::PossibleValuesParser::new(Artifact::KINDS))]
+    /// Only artifacts of this type, or the results of steps
+    #[arg(long = "type", value_name = "TYPE", value_parser = clap::builder::PossibleValuesParser::new(KINDS))]
     kind: Option<String>,
     /// Only results stored at this time or later, for example `2026-07-28T09:00:00Z`
     #[arg(long, value_name = "TIME")]
@@ -99,13 +99,16 @@ fn entry(found: &SearchResult, now: Timestamp) -> String {
     let (kind, id) = match hit.source {
         Source::Artifact(id) => (hit.kind.as_deref().unwrap_or_default(), id.to_string()),
         Source::Output(id) => ("output", id.to_string()),
+        Source::Result(step) => ("result of step", format::short_id(step)),
     };
     let stored = format::ago(now, hit.created_at);
     let mut text = String::new();
     // Writing to a `String` does not fail.
     let _ = writeln!(text, "{}", format::sanitize_line(&hit.title));
     let plan = hit.plan.map_or(String::new(), |plan| {
-        format!(", plan {}", format::short_id(plan))
+        let name = found.plan_name.as_deref().map(format::quoted_name);
+        let name = name.map_or_else(String::new, |name| format!(" {name}"));
+        format!(", plan {}{name}", format::short_id(plan))
     });
     let _ = writeln!(text, "  {kind} {id}{plan}, stored {stored}");
     if let Some(url) = &hit.source_url {

@@ -13,11 +13,11 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use super::database::Database;
-use super::{Context, serving, shutdown};
+use super::{Context, shutdown};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::telemetry;
 use crate::web::{NewMcpEndpoint, Server};
+use crate::{serving, telemetry};
 
 /// Run the server: dashboard, MCP and API over HTTP
 ///
@@ -74,8 +74,12 @@ pub(super) async fn run(args: &Serve, cx: &Context, mcp_endpoint: NewMcpEndpoint
     );
     let server = server.await?;
     let url = format!("http://{address}");
-    // For the headline of `onward`, until the server has stopped.
-    let _announced = serving::announce(&config.database, address);
+    // For other processes on the database, until the server has stopped.
+    let _announced = serving::announce(
+        &config.database,
+        address,
+        config.serve.public_url.as_deref(),
+    );
     if cx.output.json {
         cx.output.print_json(&Ready { url: url.clone() })?;
     } else {

@@ -2,9 +2,11 @@
 
 pub(crate) mod edit;
 mod fail;
+mod proceed;
 mod release;
 mod retry;
 mod show;
+mod skip;
 
 use clap::Subcommand;
 use onward_core::command::{Modification, ModifyPlan};
@@ -27,6 +29,8 @@ pub(crate) enum Command {
     Release(release::Release),
     Fail(fail::Fail),
     Retry(retry::Retry),
+    Skip(skip::Skip),
+    Continue(proceed::Continue),
 }
 
 pub(super) async fn run(command: &Command, cx: &Context) -> Result {
@@ -36,6 +40,8 @@ pub(super) async fn run(command: &Command, cx: &Context) -> Result {
         Command::Release(args) => release::run(args, cx).await,
         Command::Fail(args) => fail::run(args, cx).await,
         Command::Retry(args) => retry::run(args, cx).await,
+        Command::Skip(args) => skip::run(args, cx).await,
+        Command::Continue(args) => proceed::run(args, cx).await,
     }
 }
 
@@ -53,6 +59,16 @@ struct Target {
 }
 
 impl Target {
+    /// The steps with these names.
+    async fn read_all(database: &Database, names: &[String]) -> Result<Vec<Self>> {
+        let mut targets = Vec::new();
+        for name in names {
+            let step = database.find_step(name).await?;
+            targets.push(Self::read(database, step).await?);
+        }
+        Ok(targets)
+    }
+
     async fn read(database: &Database, step: StepId) -> Result<Self> {
         let (plan, found) = database.engine.step(&database.caller, step).await?;
         Ok(Self {
@@ -152,7 +168,7 @@ pub(super) async fn outlook(database: &Database, plan: PlanId) -> Result<String>
                 ..
             } if blocked > 0 => {
                 let blocked = format::count(blocked, "step is", "steps are");
-                format!("{blocked} blocked by dependencies that have not ended")
+                format!("{blocked} waiting for failed steps; skip or retry those")
             }
             NextStep::NoPendingSteps { .. } => {
                 let working = format::count(in_progress, "step is", "steps are");

@@ -21,7 +21,7 @@ use onward_engine::{Changed, Engine};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
-use super::database::Database;
+use super::database::{Database, exists};
 use super::signals::Signals;
 use super::{Context, status};
 use crate::exit::Exit;
@@ -44,6 +44,10 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) struct Watch {}
 
 pub(super) async fn run(cx: &Context) -> Result {
+    if !exists(cx) {
+        // Nothing can change in the empty database that stands for a missing one.
+        return status::run(cx).await;
+    }
     let database = Database::open(cx).await?;
     let changes = Changes::new(&database.engine);
     // On the screen, Ctrl-C is a key, not a signal.

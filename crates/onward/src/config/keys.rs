@@ -188,7 +188,7 @@ tables! {
         webhook: Option<String> = key(Webhook, Unset("none"), User, "receives the notifications").example("https://…");
         secret: Option<String> = key(Secret(32), Unset("none"), User, "signs the notifications").example("…");
         #[serde(deserialize_with = "list_from_str")]
-        kinds: Vec<finding::Kind> = key(List(&FINDING), Fixed("stall review failure no_agent budget"), Project, "kinds of notifications to send");
+        kinds: Vec<finding::Kind> = key(List(&FINDING), Fixed("stall review failure no_agent budget blocked"), Project, "kinds of notifications to send");
         format: MessageFormat = key(MESSAGE_FORMAT, Fixed("json"), User,
             "format of the notifications");
         link_valid_hours: u32 = key(Number(0, 8_760), Fixed("72"), User,

@@ -20,6 +20,7 @@ use crate::hint::Interface;
 use crate::hooks::{Agent, Reply};
 use crate::mcp::stdio;
 use crate::plan_file::{self, PlanFile};
+use crate::serving::Dashboard;
 use crate::tools::{self, Tool, ToolContext, ToolError, raw};
 use crate::transcript::repair::{self, RepairContext};
 use crate::transcript::{self, Format};
@@ -99,7 +100,7 @@ impl Database {
         let context = ToolContext {
             interface: Interface::Api,
             engine: engine.expect("database opened"),
-            base_url: None,
+            dashboard: Dashboard::Fixed(None),
             extractor: None,
             is_local: true,
             quota: None,

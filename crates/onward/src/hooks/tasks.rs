@@ -1,5 +1,5 @@
-//! The agents' own plans: their tools for an approved plan and for a task list, read into a
-//! [`TaskReport`]. Nothing is asked of the model; `capture` in the engine mirrors the report into a
+//! The agents' own plans: their tools for an approved plan and for a task list, and the tools that
+//! resume a plan, read into a [`TaskReport`]. Nothing is asked of the model; `capture` in the engine mirrors the report into a
 //! plan.
 
 use onward_core::capture::{Task, TaskChange, TaskReport, TaskStatus};
@@ -7,7 +7,10 @@ use onward_engine::session::ObservedCall;
 use serde_json::Value;
 
 use super::Agent;
-use super::payload::text;
+use super::payload::{self, text};
+
+/// Onward's tools with which an agent resumes a plan, as the offer at the start of a session says.
+const RESUMING_TOOLS: [&str; 2] = ["get_research_context", "get_next_step"];
 
 /// The report in a call of one of the agent's tools. `None` for every other call, and for a failed
 /// one.
@@ -16,6 +19,10 @@ pub(super) fn report(agent: Agent, call: &ObservedCall) -> Option<TaskReport> {
         return None;
     }
     let input = &call.input;
+    if RESUMING_TOOLS.iter().any(|tool| call.tool.ends_with(tool)) {
+        let plans = payload::plans(std::slice::from_ref(call));
+        return plans.first().copied().map(TaskReport::TakenUp);
+    }
     match (agent, call.tool.as_str()) {
         (Agent::ClaudeCode, "ExitPlanMode") => approved(call),
         (Agent::ClaudeCode, "TaskCreate") => {

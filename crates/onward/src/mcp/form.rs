@@ -36,7 +36,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Setup, result};
 use crate::tools::{Call, Tool, ToolError, wait_for_shutdown};
-use crate::wire::review::{self, ReviewOutcome};
+use crate::wire::review::{ReviewLinks, ReviewOutcome};
 use fields::{Asked, Form};
 
 /// The key of the form in `inputRequests`.
@@ -103,7 +103,7 @@ impl Modes {
         let client = context.client_capabilities();
         let modes = client.and_then(|client| client.elicitation);
         let modes = modes.filter(|_| !setup.forms.wait.is_zero());
-        let has_page = setup.tool_context.base_url.is_some();
+        let has_page = setup.tool_context.dashboard.base_url().is_some();
         let may_decide = caller.allow(Permission::DecideReview).is_ok();
         let (form, url) = modes.map_or((false, false), |modes| {
             (
@@ -386,10 +386,13 @@ impl ReviewCall<'_> {
         step: &Step,
         decision: Option<CoreDecision>,
     ) -> Result<Value, ToolError> {
-        let base_url = self.setup.tool_context.base_url.as_deref();
-        let base_url = base_url.filter(|_| state.is_open(plan, step));
+        let links = if state.is_open(plan, step) {
+            self.setup.tool_context.dashboard.review_links()
+        } else {
+            ReviewLinks::None
+        };
         let review = state.review.clone();
-        let response = ReviewOutcome::current(review, plan, step, decision, base_url);
+        let response = ReviewOutcome::current(review, plan, step, decision, &links);
         serde_json::to_value(response).map_err(|_| ToolError::internal("request_user_review"))
     }
 
@@ -492,10 +495,10 @@ pub(super) fn input_requests(
     let params = if modes.form {
         asked.form(context.protocol_version().as_ref())?
     } else {
-        let base_url = setup.tool_context.base_url.as_deref();
         let id = review.id.to_string();
-        let url = base_url.filter(|_| modes.page)?;
-        page(&asked, review::url(url, &id), id)
+        let links = Some(setup.tool_context.dashboard.review_links());
+        let url = links.filter(|_| modes.page)?.url(&id)?;
+        page(&asked, url, id)
     };
     let request = InputRequest::Elicitation(ElicitRequest::new(params));
     Some(InputRequests::from([(INPUT_KEY.to_owned(), request)]))

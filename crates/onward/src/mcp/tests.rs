@@ -32,6 +32,7 @@ use tokio::sync::watch;
 
 use super::{Forms, Server, Setup, ToolSet};
 use crate::hint::Interface;
+use crate::serving::Dashboard;
 use crate::tools::ToolContext;
 
 /// A client that approves every form and counts them.
@@ -167,7 +168,7 @@ async fn connect<C: ClientHandler>(
         tool_context: ToolContext {
             interface: Interface::Mcp(ToolSet::All),
             engine: engine.clone(),
-            base_url: Some("http://127.0.0.1:7171/".into()),
+            dashboard: Dashboard::Fixed(Some("http://127.0.0.1:7171/".into())),
             extractor: None,
             is_local: true,
             quota: None,

@@ -16,7 +16,6 @@ use crate::wire::notification::{DecisionUrl, Notification};
 /// Creates the links of notifications.
 pub(super) struct Links {
     signer: LinkSigner,
-    base_url: String,
     valid_for: Duration,
     /// The host of the webhook: the recipient of reviews without an assignee.
     channel: String,
@@ -24,11 +23,10 @@ pub(super) struct Links {
 
 impl Links {
     /// Returns `None` if links are not configured.
-    pub(super) fn new(notify: &config::Notify, base_url: &str) -> Option<Self> {
+    pub(super) fn new(notify: &config::Notify) -> Option<Self> {
         let webhook: reqwest::Url = notify.webhook.as_ref()?.parse().ok()?;
         Some(Self {
             signer: LinkSigner::new(notify.link_secret()?)?,
-            base_url: base_url.to_owned(),
             valid_for: Duration::from_secs(u64::from(notify.link_valid_hours) * 60 * 60),
             channel: webhook.host_str()?.chars().take(MAX_NAME).collect(),
         })
@@ -38,6 +36,7 @@ impl Links {
     pub(super) fn add(
         &self,
         notification: &mut Notification,
+        base_url: &str,
         source: &PlanNotification,
         tenant: &str,
         now: Timestamp,
@@ -60,7 +59,7 @@ impl Links {
         };
         let url = |action| {
             let token = self.signer.sign(&link(action))?;
-            let url = format!("{}{PATH_PREFIX}{token}", self.base_url);
+            let url = format!("{base_url}{PATH_PREFIX}{token}");
             Some(DecisionUrl::new(action, review.scope, url, expires_at))
         };
         let actions = ACTIONS.into_iter();

@@ -91,6 +91,7 @@ impl Trail {
                 let by = match by {
                     SkipCause::Branch(_) => "a branch",
                     SkipCause::Review(_) => "a reviewer",
+                    SkipCause::Person => "a person",
                 };
                 format!("skipped {} (by {by})", self.step(*step))
             }
@@ -268,7 +269,7 @@ impl Trail {
             } => format!("set the budget: {}", limits_text(limits)),
             Change::StepUpdated { step } => format!("changed {}", self.order(step.id)),
             // The failure of the step is the next event, with its reason.
-            Change::StepFailed { .. } => return None,
+            Change::StepFailed { .. } | Change::StepSkipped { .. } => return None,
             Change::StepRequeued { step, .. } => format!("released {}", self.step(*step)),
             Change::StepRedone {
                 step,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use onward_core::branch::{Action, Branch};
 use onward_core::budget::{Budget, Limit};
 use onward_core::event::ReviewAction;
-use onward_core::policy::{DEFAULT_MAX_ATTEMPTS, OnStall};
+use onward_core::policy::{DEFAULT_MAX_ATTEMPTS, OnDependencyFailure, OnStall};
 use onward_core::routing::DEFAULT_PRIORITY;
 use onward_core::step::{NewStep, ReviewScope};
 use onward_core::{Event, Json, StepId};
@@ -68,6 +68,9 @@ pub(crate) fn arguments(full: &FullPlan) -> Map<String, Value> {
     set("stallThresholdMs", head.stall_threshold.map(millis));
     let on_stall = (head.on_stall != OnStall::default()).then(|| head.on_stall.as_str().into());
     set("onStall", on_stall);
+    let policy = head.on_dependency_failure;
+    let policy = (policy != OnDependencyFailure::default()).then(|| policy.as_str().into());
+    set("onDependencyFailure", policy);
     let is_approval = |event: &Event| {
         matches!(event, Event::UserReviewed { action: ReviewAction::Requested { scope, .. }, .. }
             if *scope == ReviewScope::Start)

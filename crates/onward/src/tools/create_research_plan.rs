@@ -4,7 +4,8 @@ use onward_core::command::{CreatePlan, ForkPlan};
 use onward_core::id::ReviewId;
 use onward_core::plan::Origin;
 use onward_core::policy::{
-    MAX_BRANCHES, MAX_NAME, MAX_QUESTION, MAX_REMARK, MAX_SESSION_ID, MAX_STEPS, OnStall,
+    MAX_BRANCHES, MAX_NAME, MAX_QUESTION, MAX_REMARK, MAX_SESSION_ID, MAX_STEPS,
+    OnDependencyFailure, OnStall,
 };
 use onward_core::refusal::Issue;
 use onward_core::routing::{
@@ -52,6 +53,8 @@ pub(super) struct Input {
     #[schemars(range(min = MIN_THRESHOLD_MS, max = MAX_THRESHOLD_MS))]
     stall_threshold_ms: Option<u64>,
     on_stall: Option<Policy>,
+    /// After a failed dependency; default block
+    on_dependency_failure: Option<DependencyPolicy>,
     /// A person approves the plan first
     requires_approval: Option<bool>,
     /// A retry with it returns the same plan
@@ -97,6 +100,22 @@ impl From<Policy> for OnStall {
     }
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum DependencyPolicy {
+    Block,
+    Continue,
+}
+
+impl From<DependencyPolicy> for OnDependencyFailure {
+    fn from(policy: DependencyPolicy) -> Self {
+        match policy {
+            DependencyPolicy::Block => OnDependencyFailure::Block,
+            DependencyPolicy::Continue => OnDependencyFailure::Continue,
+        }
+    }
+}
+
 /// Before the plan is created, its steps have no ids.
 const TARGET_ID: &str =
     "/properties/branchingConditions/items/properties/actionParams/properties/targetStepId";
@@ -131,6 +150,7 @@ impl Spec for CreateResearchPlan {
     ];
     const REQUIRED_IN_CORE: &'static [&'static str] = &["name", "researchQuestion", "steps"];
     const UNLISTED: &'static [&'static str] = &[
+        "/properties/onDependencyFailure",
         TARGET_ID,
         "/properties/branchingConditions/items/properties/actionParams/properties/steps",
         "/properties/budget/properties",
@@ -142,17 +162,17 @@ impl Spec for CreateResearchPlan {
         input: Input,
     ) -> Result<CreatedPlan, ToolError> {
         let engine = &context.engine;
-        let base_url = context.base_url.as_deref();
+        let links = context.dashboard.review_links();
         if let Some(source) = &input.from_plan_id {
             let source = params::plan_id(source)?;
             let key = input.idempotency_key.clone();
             let command = fork(engine, input)?;
             let created = engine.fork_plan(caller, source, command, key);
-            return Ok(CreatedPlan::new(&created.await?, base_url));
+            return Ok(CreatedPlan::new(&created.await?, &links));
         }
         let (command, key) = input.command(engine)?;
         let created = engine.create_plan(caller, command, key);
-        Ok(CreatedPlan::new(&created.await?, base_url))
+        Ok(CreatedPlan::new(&created.await?, &links))
     }
 }
 
@@ -174,6 +194,10 @@ impl Input {
             output_formatting_notes: self.output_formatting_notes,
             stall_threshold: params::duration(self.stall_threshold_ms),
             on_stall: self.on_stall.map(OnStall::from).unwrap_or_default(),
+            on_dependency_failure: self
+                .on_dependency_failure
+                .map(OnDependencyFailure::from)
+                .unwrap_or_default(),
             session: params::session_id(self.session_id),
             origin: Origin::Caller,
             approval: approval(self.requires_approval, engine),
@@ -218,6 +242,7 @@ fn fork(engine: &Engine, input: Input) -> Result<ForkPlan, ToolError> {
         ),
         ("stallThresholdMs", input.stall_threshold_ms.is_some()),
         ("onStall", input.on_stall.is_some()),
+        ("onDependencyFailure", input.on_dependency_failure.is_some()),
         ("projectKey", input.project_key.is_some()),
         ("labels", input.labels.is_some()),
         ("priority", input.priority.is_some()),

@@ -100,7 +100,7 @@ impl ToolError {
 
     /// `{"error": {code, message, hint, details?}}`.
     pub(crate) fn to_json(&self, context: &ToolContext) -> Value {
-        let hint = self.render_hint(context.interface, context.base_url.as_deref());
+        let hint = self.render_hint(context.interface, context.dashboard.base_url().as_deref());
         let body = ErrorBody::new(self.code, &self.message, &hint, self.details.as_ref());
         let mut json = serde_json::to_value(body).unwrap_or_default();
         if let Some(error) = json.get_mut("error") {

@@ -64,7 +64,7 @@ impl Spec for GetNextStep {
         input: Input,
     ) -> Result<NextStep, ToolError> {
         let worker = Worker {
-            session: context.session(caller, input.session_id, NAME).await?,
+            session: params::session_id(input.session_id),
             labels: input.labels,
             include_stalled: input.include_stalled.unwrap_or(false),
         };
@@ -107,5 +107,5 @@ pub(crate) fn response(
     next: &onward_engine::next_step::NextStep,
 ) -> NextStep {
     let next = NextStep::new(plan, next);
-    next.for_caller(context.interface, context.base_url.as_deref())
+    next.for_caller(context.interface, &context.dashboard.review_links())
 }

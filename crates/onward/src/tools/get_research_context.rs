@@ -99,13 +99,11 @@ impl Spec for GetResearchContext {
                 .step_text(caller, plan, step, part, offset, input.max_chars);
             return Ok(Context::Text(TextPage::new(page.await?)));
         }
-        let session = context
-            .session(caller, input.session_id, Self::NAME)
-            .await?;
+        let session = params::session_id(input.session_id);
         let loaded = context
             .engine
             .plan_context(caller, plan, session, input.max_chars);
-        let loaded = PlanContext::new(loaded.await?, context.base_url.as_deref());
+        let loaded = PlanContext::new(loaded.await?, &context.dashboard.review_links());
         Ok(Context::Plan(Box::new(loaded)))
     }
 }

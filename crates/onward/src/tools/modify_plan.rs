@@ -333,6 +333,7 @@ impl Input {
             review_by,
             labels: self.labels,
             priority: self.priority,
+            on_dependency_failure: None,
         })
     }
 

@@ -164,7 +164,7 @@ impl Spec for RequestUserReview {
         let requested = context.engine.request_review(caller, request).await?;
         Ok(ReviewOutcome::pending(
             &requested,
-            context.base_url.as_deref(),
+            &context.dashboard.review_links(),
         ))
     }
 }
@@ -183,7 +183,7 @@ pub(crate) fn run_as_task(
             .engine
             .request_review_as_task(&caller, request, NAME, task)
             .await?;
-        let pending = ReviewOutcome::pending(&requested, context.base_url.as_deref());
+        let pending = ReviewOutcome::pending(&requested, &context.dashboard.review_links());
         serde_json::to_value(pending).map_err(|_| ToolError::internal(NAME))
     })
 }

@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use onward_core::policy::{MAX_SEARCH, MAX_TIME};
 use onward_engine::Caller;
-use onward_engine::search::SearchRequest;
+use onward_engine::search::{RESULT, SearchRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::params::{self, ArtifactKind};
+use super::params;
 use super::{Hints, Spec, ToolContext, ToolError};
 use crate::wire::search::Results;
 
@@ -23,11 +23,11 @@ pub(super) struct Input {
     /// Number of results; default 20
     #[schemars(range(min = 1, max = 50))]
     limit: Option<u32>,
-    /// Only research and outputs of this plan
+    /// Only texts of this plan
     plan_id: Option<String>,
-    /// note: own text; source: document; data: tables, values; finding: conclusion; quote: excerpt;
-    /// late_result: rejected step result; other: anything else
-    artifact_type: Option<ArtifactKind>,
+    /// result: of a step; note: own text; source: document; data: tables, values; finding:
+    /// conclusion; quote: excerpt; late_result: rejected result
+    artifact_type: Option<Kind>,
     /// Created at or after this RFC 3339 time
     #[schemars(length(max = MAX_TIME))]
     created_after: Option<String>,
@@ -36,14 +36,42 @@ pub(super) struct Input {
     created_before: Option<String>,
 }
 
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Result,
+    Note,
+    Source,
+    Data,
+    Finding,
+    Quote,
+    LateResult,
+    Other,
+}
+
+impl Kind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Result => RESULT,
+            Kind::Note => "note",
+            Kind::Source => "source",
+            Kind::Data => "data",
+            Kind::Finding => "finding",
+            Kind::Quote => "quote",
+            Kind::LateResult => "late_result",
+            Kind::Other => "other",
+        }
+    }
+}
+
 impl Spec for SearchSources {
     type Input = Input;
     type Output = Results;
 
     const NAME: &'static str = "search_sources";
     const TITLE: &'static str = "Search stored research";
-    const DESCRIPTION: &'static str = "Search stored research and plan outputs by keywords and \
-        meaning, best match first. Call it before you search the web again.";
+    const DESCRIPTION: &'static str = "Search step results, research and plan outputs by keywords \
+        and meaning, best match first. Call it before you search the web again.";
     const HINTS: Hints = Hints::READ_ONLY;
     const HAS_NOTICE: bool = true;
 

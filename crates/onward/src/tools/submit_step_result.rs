@@ -181,7 +181,7 @@ impl Spec for SubmitStepResult {
         Ok(SubmittedResult::new(
             &submitted,
             context.interface,
-            context.base_url.as_deref(),
+            &context.dashboard.review_links(),
         ))
     }
 }

@@ -172,9 +172,7 @@ impl Spec for SubmitUserDecision {
             feedback: input.feedback,
             answers: input.answers.unwrap_or_default(),
             token: params::claim_token(input.claim_token),
-            session: context
-                .session(caller, input.session_id, Self::NAME)
-                .await?,
+            session: params::session_id(input.session_id),
             edits: Edit::modifications(input.edits.unwrap_or_default(), &context.engine)?,
             link_recipient: None,
         };
@@ -188,7 +186,7 @@ impl Spec for SubmitUserDecision {
     }
 }
 
-/// The error for a caller that may not decide, with the page where the user does.
+/// The error for a caller that may not decide, with the page or command where the user does.
 async fn with_review_page(
     context: &ToolContext,
     caller: &Caller,
@@ -197,11 +195,16 @@ async fn with_review_page(
 ) -> ToolError {
     let mut error = ToolError::from(forbidden);
     let found = context.engine.step(caller, step).await;
-    if let (Some(base), Ok((_, step))) = (&context.base_url, found)
-        && let Some(review) = step.open_review()
-    {
-        let url = review::url(base, &review.id.to_string());
-        error.hint = format!("ask the user to decide the review: open {url}");
+    let review = found
+        .ok()
+        .and_then(|(_, step)| Some(step.open_review()?.id.to_string()));
+    let links = context.dashboard.review_links();
+    if let Some(review) = review {
+        if let Some(url) = links.url(&review) {
+            error.hint = format!("ask the user to decide the review: open {url}");
+        } else if let Some(command) = links.command(&review) {
+            error.hint = format!("ask the user to decide the review: run `{command}`");
+        }
     }
     error
 }

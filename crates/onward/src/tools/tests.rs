@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::{Hints, Spec, Tool, ToolContext, ToolError, call, in_flight};
 use crate::hint::Interface;
+use crate::serving::Dashboard;
 
 struct Panics;
 
@@ -51,7 +52,7 @@ async fn a_panic_in_a_tool_becomes_an_error_and_is_logged() {
     let context = ToolContext {
         interface: Interface::Api,
         engine: engine.clone(),
-        base_url: None,
+        dashboard: Dashboard::Fixed(None),
         extractor: None,
         is_local: true,
         quota: None,

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Call, Tool, ToolContext, ToolError, get_next_step};
+use super::{Call, Tool, ToolContext, ToolError, get_next_step, session};
 
 const FIELD: &str = "waitMs";
 
@@ -144,8 +144,14 @@ impl TaskedWait {
             return FirstAttempt::Done(response);
         };
         let ms = i64::try_from(wait.duration.as_millis()).unwrap_or(i64::MAX);
+        // Another process may answer the next poll.
+        let arguments = Arc::clone(&call.arguments);
+        let arguments = match session::add(context, caller, call.tool, arguments).await {
+            Ok(arguments) => arguments,
+            Err(error) => return FirstAttempt::Done(Err(error)),
+        };
         FirstAttempt::Waiting(Self {
-            arguments: Value::clone(&call.arguments),
+            arguments: Value::clone(&arguments),
             deadline: context.engine.now().as_millis().saturating_add(ms),
             review: reason.review,
         })

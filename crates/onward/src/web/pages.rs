@@ -103,6 +103,11 @@ pub(super) fn router() -> Router<Arc<Site>> {
         .route("/plans/{plan}/export.md", get(export::markdown))
         .route("/plans/{plan}/steps/{step}", get(step::show))
         .route("/plans/{plan}/steps/{step}/requeue", post(actions::requeue))
+        .route("/plans/{plan}/steps/{step}/skip", post(actions::skip))
+        .route(
+            "/plans/{plan}/steps/{step}/continue",
+            post(actions::proceed),
+        )
         .route("/plans/{plan}/steps/{step}/fail", post(actions::fail))
         .route("/plans/{plan}/steps/{step}/redo", post(actions::redo))
         .route("/plans/{plan}/steps/{step}/fork", post(actions::fork))

@@ -115,6 +115,19 @@ impl Problem {
         (self.status, title, &self.detail, hint)
     }
 
+    /// The paths and messages of invalid input.
+    pub(crate) fn invalid_input(&self) -> Vec<(String, String)> {
+        let issues = self
+            .details
+            .as_ref()
+            .and_then(|details| details.get("issues"));
+        let issues = issues.and_then(Value::as_array).into_iter().flatten();
+        let text = |issue: &Value, name: &str| Some(issue.get(name)?.as_str()?.to_owned());
+        issues
+            .filter_map(|issue| Some((text(issue, "path")?, text(issue, "message")?)))
+            .collect()
+    }
+
     /// Invalid input, with one message per field.
     pub(crate) fn issues(issues: Vec<Issue>) -> Self {
         Self::from(Error::from(Refusal::InvalidInput(issues)))

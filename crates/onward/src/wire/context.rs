@@ -14,10 +14,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::dependency::Dependency;
 use super::excerpt::is_first;
 use super::gates::Evidence;
 use super::next::branch_line;
-use super::review::Review;
+use super::review::{Review, ReviewLinks, StepDecision};
 use super::step::InProgress;
 
 /// The response of `get_step_context`.
@@ -29,11 +30,16 @@ pub(crate) struct StepContext {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prior_results: Vec<PriorResult>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    dependencies: Vec<Dependency>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     artifacts: Vec<Artifact>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     outputs: Vec<Output>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     feedback: Vec<String>,
+    /// The last decision on this step, the previous one or a dependency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<StepDecision>,
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     more: Option<&'static str>,
@@ -130,10 +136,12 @@ impl StepContext {
                 name: super::line(context.name),
                 research_question: context.research_question,
             },
+            dependencies: Dependency::list(&context.dependencies),
             prior_results: context.results.into_iter().map(PriorResult::new).collect(),
             artifacts: context.artifacts.into_iter().map(Artifact::new).collect(),
             outputs: context.outputs.into_iter().map(Output::new).collect(),
             feedback: context.feedback,
+            decision: context.decision.as_ref().map(StepDecision::new),
             truncated: context.truncated,
             more: context.truncated.then_some(MORE),
         }
@@ -376,10 +384,10 @@ fn lines(outlines: &[BranchOutline]) -> Vec<String> {
 }
 
 impl PlanContext {
-    pub(crate) fn new(context: EnginePlanContext, base_url: Option<&str>) -> Self {
+    pub(crate) fn new(context: EnginePlanContext, links: &ReviewLinks) -> Self {
         let review = context.review.map(|(step, review)| {
             let mut review = Review::new(step, &review);
-            review.set_url(base_url);
+            review.set_link(links);
             review
         });
         let mut steps: Vec<Step> = context.steps.into_iter().map(Step::new).collect();

@@ -4,11 +4,13 @@ use onward_core::plan::ForkedFrom;
 use onward_core::step::NewStep;
 use onward_core::{PlanStatus, StepId};
 use onward_engine::create::NewPlan;
+use onward_engine::similar;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::excerpt::{MAX_IDS, is_zero};
-use super::review;
+use super::review::ReviewLinks;
+use crate::output::format;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -34,6 +36,22 @@ pub(crate) struct CreatedPlan {
     /// The review in which a person approves the plan
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<Approval>,
+    /// Ended plans with a similar question
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    similar_plans: Vec<SimilarPlan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// An ended plan with a similar question.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct SimilarPlan {
+    plan_id: String,
+    name: String,
+    status: &'static str,
+    /// Number of results
+    results: u32,
 }
 
 /// The pending approval of a plan.
@@ -44,6 +62,9 @@ struct Approval {
     step_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// Instead of `url`, if no dashboard is running
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
 }
 
 /// The source of a fork.
@@ -80,7 +101,7 @@ struct FirstStep {
 }
 
 impl CreatedPlan {
-    pub(crate) fn new(plan: &NewPlan, base_url: Option<&str>) -> Self {
+    pub(crate) fn new(plan: &NewPlan, links: &ReviewLinks) -> Self {
         let created = &plan.created;
         let step = |(order, step): (u32, &NewStep)| Step {
             step_id: step.id.to_string(),
@@ -94,7 +115,8 @@ impl CreatedPlan {
         let approval = plan.approval.map(|(review, step)| {
             let review_id = review.to_string();
             Approval {
-                url: base_url.map(|base| review::url(base, &review_id)),
+                url: links.url(&review_id),
+                command: links.command(&review_id),
                 review_id,
                 step_id: step.to_string(),
             }
@@ -122,6 +144,30 @@ impl CreatedPlan {
             forked_from: created.brief.forked_from.as_ref().map(ForkSource::new),
             steps_taken_over: plan.taken_over.len(),
             approval,
+            similar_plans: plan.similar.iter().map(SimilarPlan::new).collect(),
+            hint: reuse(&plan.similar),
         }
     }
+}
+
+impl SimilarPlan {
+    fn new(plan: &similar::SimilarPlan) -> Self {
+        Self {
+            plan_id: plan.plan.to_string(),
+            name: super::line(plan.name.clone()),
+            status: plan.status.as_str(),
+            results: plan.results,
+        }
+    }
+}
+
+fn reuse(similar: &[similar::SimilarPlan]) -> Option<String> {
+    let results: u32 = similar.iter().map(|plan| plan.results).sum();
+    let results = format::count(results, "result", "results");
+    (!similar.is_empty()).then(|| {
+        format!(
+            "{results} of ended plans with a similar question can be reused: call `search_sources` \
+             before you do a step again"
+        )
+    })
 }

@@ -11,7 +11,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::budget::ExhaustedView;
-use super::review::Review;
+use super::dependency::Dependency;
+use super::review::{Review, ReviewLinks, StepDecision};
 use super::step::InProgress;
 use crate::hint::{self, Interface};
 
@@ -58,6 +59,12 @@ pub(crate) enum NextStep {
         /// A user's feedback on the previous step.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         feedback: Vec<String>,
+        /// The steps that it depends on.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        dependencies: Vec<Dependency>,
+        /// The last decision on this step, the previous one or a dependency.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        decision: Option<StepDecision>,
         /// The step that it redoes.
         #[serde(skip_serializing_if = "Option::is_none")]
         supersedes: Option<String>,
@@ -131,6 +138,10 @@ pub(crate) enum NextStep {
 
 const NO_STEP_IN_PROJECT: &str = "no step of the project is ready for these labels; retry later, or list its plans with \
      {list_active_plans} and `projectKey`";
+
+/// The next action if all remaining steps wait for failed ones.
+const BLOCKED: &str = "the remaining steps wait for a step that failed: redo it with {modify_plan} and `redo_step`, \
+     or ask the user to skip it";
 
 /// The next action after a completed plan.
 const STORE_OUTPUT: &str = "store the output with `store_research_output`";
@@ -239,6 +250,7 @@ impl NextStep {
                 in_progress: steps.iter().map(InProgress::new).collect(),
                 held: Held::list(held),
                 hint: Some(match plan {
+                    Some(_) if steps.is_empty() && *blocked > 0 => BLOCKED.to_owned(),
                     Some(_) => no_pending_steps_hint(steps, held),
                     None => NO_STEP_IN_PROJECT.to_owned(),
                 }),
@@ -246,17 +258,17 @@ impl NextStep {
         }
     }
 
-    /// Adds the dashboard link to a pending review, and names calls of the caller's interface.
-    pub(crate) fn for_caller(mut self, interface: Interface, base_url: Option<&str>) -> Self {
+    /// Adds the link to a pending review, and names calls of the caller's interface.
+    pub(crate) fn for_caller(mut self, interface: Interface, links: &ReviewLinks) -> Self {
         match &mut self {
             NextStep::AwaitingReview { review, .. } => {
-                review.set_url(base_url);
+                review.set_link(links);
             }
             NextStep::NoPendingSteps {
                 hint: Some(hint), ..
             }
             | NextStep::BudgetExhausted { hint, .. } => {
-                *hint = hint::render(hint, interface, base_url)
+                *hint = hint::render(hint, interface, links.base_url())
             }
             NextStep::StepStarted { .. }
             | NextStep::StepReady { .. }
@@ -285,7 +297,11 @@ impl NextStep {
     }
 
     fn started(assigned: &AssignedStep) -> Self {
-        let Surroundings { branches, feedback } = &assigned.surroundings;
+        let Surroundings {
+            branches,
+            feedback,
+            decision,
+        } = &assigned.surroundings;
         let gates = assigned.gates.as_deref();
         NextStep::StepStarted {
             plan_id: Some(assigned.plan.to_string()),
@@ -306,6 +322,8 @@ impl NextStep {
             review_by: gates.and_then(|gates| gates.review_by.map(ReviewBy::as_str)),
             branches: branches.iter().map(branch_line).collect(),
             feedback: feedback.clone(),
+            dependencies: Dependency::list(&assigned.dependencies),
+            decision: decision.as_ref().map(StepDecision::new),
             supersedes: assigned.supersedes.map(|step| step.to_string()),
             held: Held::list(&assigned.held),
         }

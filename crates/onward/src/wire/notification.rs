@@ -173,7 +173,7 @@ fn page(source: &PlanNotification) -> String {
     match (finding.kind, finding.review()) {
         (_, Some(review)) => format!("/reviews/{review}"),
         (Kind::Budget, None) => format!("/plans/{plan}?tab=about#budget"),
-        (Kind::Stall | Kind::Review | Kind::Failure | Kind::NoAgent, None) => {
+        (Kind::Stall | Kind::Review | Kind::Failure | Kind::NoAgent | Kind::Blocked, None) => {
             format!("/plans/{plan}")
         }
     }
@@ -183,7 +183,7 @@ fn page(source: &PlanNotification) -> String {
 fn includes_note(kind: Kind) -> bool {
     match kind {
         Kind::Budget | Kind::Failure => true,
-        Kind::Stall | Kind::Review | Kind::NoAgent => false,
+        Kind::Stall | Kind::Review | Kind::NoAgent | Kind::Blocked => false,
     }
 }
 
@@ -208,6 +208,9 @@ fn sentence(source: &PlanNotification) -> String {
         Kind::NoAgent => {
             let since = format::timestamp(finding.since);
             format!("\u{201c}{name}\u{201d}: no agent has worked on it since {since}")
+        }
+        Kind::Blocked => {
+            format!("\u{201c}{name}\u{201d}: the remaining steps wait for a step that failed")
         }
         Kind::Budget => {
             let limit = finding.note.as_deref().unwrap_or_default();

@@ -350,6 +350,7 @@ pub(crate) struct PlanDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     completed_at: Option<String>,
     on_stall: &'static str,
+    on_dependency_failure: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     stall_threshold_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -412,6 +413,7 @@ impl PlanDetails {
             reason: view.reason,
             completed_at: view.completed_at,
             on_stall: sheet.head.on_stall.as_str(),
+            on_dependency_failure: sheet.head.on_dependency_failure.as_str(),
             stall_threshold_ms: sheet.head.stall_threshold.map(super::ms),
             plan_design_rationale: brief.design_rationale.clone(),
             output_formatting_notes: brief.output_formatting_notes.clone(),

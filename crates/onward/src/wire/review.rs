@@ -1,10 +1,13 @@
 //! Open reviews, and the responses of `request_user_review` and `submit_user_decision`.
 
+use std::sync::Arc;
+
 use onward_core::event::Decision;
 use onward_core::step::{Review as CoreReview, ReviewBy, ReviewField, StepResult};
 use onward_core::{Json, PlanId, Step, StepId, StepStatus};
 use onward_engine::Sheet;
 use onward_engine::list::OpenReview;
+use onward_engine::next_step::StepDecision as EngineStepDecision;
 use onward_engine::step::{OpenedReview, ReviewResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,6 +15,7 @@ use serde_json::Value;
 
 use super::branch::TakenBranch;
 use super::gates::Evidence;
+use crate::output::format;
 
 /// A review without a decision.
 #[derive(Serialize, JsonSchema)]
@@ -53,6 +57,9 @@ pub(crate) struct Review {
     result: Option<ReviewedResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// Instead of `url`, if no dashboard is running
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
 }
 
 /// A typed question.
@@ -124,9 +131,10 @@ impl ReviewedResult {
 }
 
 impl Review {
-    /// Adds the dashboard link.
-    pub(super) fn set_url(&mut self, base_url: Option<&str>) {
-        self.url = base_url.map(|base| url(base, &self.review_id));
+    /// Adds the link to the review.
+    pub(super) fn set_link(&mut self, links: &ReviewLinks) {
+        self.url = links.url(&self.review_id);
+        self.command = links.command(&self.review_id);
     }
 
     /// A review inside a response that already names the plan.
@@ -150,6 +158,7 @@ impl Review {
             review_by: review.by.map(ReviewBy::as_str),
             result: review.result.as_deref().and_then(ReviewedResult::new),
             url: None,
+            command: None,
         }
     }
 
@@ -207,6 +216,9 @@ pub(crate) struct ReviewOutcome {
     plan_status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// Instead of `url`, if no dashboard is running
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,10 +227,11 @@ pub(crate) struct ReviewOutcome {
 
 impl ReviewOutcome {
     /// The review is open.
-    pub(crate) fn pending(asked: &OpenedReview, base_url: Option<&str>) -> Self {
+    pub(crate) fn pending(asked: &OpenedReview, links: &ReviewLinks) -> Self {
         let review_id = asked.review.to_string();
         Self {
-            url: base_url.map(|base| url(base, &review_id)),
+            url: links.url(&review_id),
+            command: links.command(&review_id),
             review_id,
             step_id: asked.step.to_string(),
             step_status: StepStatus::AwaitingInput.as_str(),
@@ -235,11 +248,12 @@ impl ReviewOutcome {
         plan: &Sheet,
         step: &Step,
         decision: Option<Decision>,
-        base_url: Option<&str>,
+        links: &ReviewLinks,
     ) -> Self {
         let instructions = decision.filter(|decision| *decision == Decision::Modify);
         Self {
-            url: base_url.map(|base| url(base, &review_id)),
+            url: links.url(&review_id),
+            command: links.command(&review_id),
             review_id,
             step_id: step.id().to_string(),
             step_status: step.status().as_str(),
@@ -258,6 +272,7 @@ impl ReviewOutcome {
     ) -> Self {
         Self {
             url: None,
+            command: None,
             review_id,
             step_id: reviewed.step.to_string(),
             step_status: reviewed.step_status.as_str(),
@@ -269,6 +284,63 @@ impl ReviewOutcome {
     }
 }
 
-pub(crate) fn url(base: &str, review_id: &str) -> String {
-    format!("{}/reviews/{review_id}", base.trim_end_matches('/'))
+/// A decision on a review, for the agent that continues.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StepDecision {
+    step_id: String,
+    step_order: u32,
+    decision: &'static str,
+    /// By the name of the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    answers: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feedback: Option<String>,
+}
+
+impl StepDecision {
+    pub(super) fn new(source: &EngineStepDecision) -> Self {
+        let decided = &source.decided;
+        Self {
+            step_id: source.step.to_string(),
+            step_order: source.order,
+            decision: decided.decision.as_str(),
+            answers: decided.answers.clone(),
+            feedback: decided.remark().map(str::to_owned),
+        }
+    }
+}
+
+/// How a user opens a review.
+pub(crate) enum ReviewLinks {
+    /// On the dashboard with this base URL.
+    Page(Arc<str>),
+    /// With the command line: `onward` with the options that select the database.
+    Command(Arc<str>),
+    None,
+}
+
+impl ReviewLinks {
+    pub(crate) fn base_url(&self) -> Option<&str> {
+        match self {
+            ReviewLinks::Page(base) => Some(base),
+            ReviewLinks::Command(_) | ReviewLinks::None => None,
+        }
+    }
+
+    pub(crate) fn url(&self, review_id: &str) -> Option<String> {
+        let base = self.base_url()?.trim_end_matches('/');
+        Some(format!("{base}/reviews/{review_id}"))
+    }
+
+    pub(crate) fn command(&self, review_id: &str) -> Option<String> {
+        match self {
+            ReviewLinks::Command(onward) => Some(format!(
+                "{onward} review show {}",
+                format::short_id(review_id)
+            )),
+            ReviewLinks::Page(_) | ReviewLinks::None => None,
+        }
+    }
 }

@@ -7,6 +7,9 @@ use onward_engine::search::{self, SearchResult, SearchResults};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// Maximum number of characters of the name of a plan.
+const MAX_PLAN_NAME: usize = 80;
+
 /// Search results, best match first.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -31,12 +34,17 @@ struct Hit {
     artifact_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_id: Option<String>,
+    /// The step of a result; `get_research_context` with it and `part: resultSummary` returns the whole
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_id: Option<String>,
     title: String,
     snippet: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     artifact_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source_url: Option<String>,
     score: f64,
@@ -63,17 +71,20 @@ impl Results {
 impl Hit {
     fn new(result: SearchResult) -> Self {
         let hit = result.hit;
-        let (artifact, output) = match hit.source {
-            Source::Artifact(id) => (Some(id.to_string()), None),
-            Source::Output(id) => (None, Some(id.to_string())),
+        let (artifact, output, step) = match hit.source {
+            Source::Artifact(id) => (Some(id.to_string()), None, None),
+            Source::Output(id) => (None, Some(id.to_string()), None),
+            Source::Result(id) => (None, None, Some(id.to_string())),
         };
         Self {
             artifact_id: artifact,
             output_id: output,
+            step_id: step,
             title: super::line(hit.title),
             snippet: result.snippet,
             artifact_type: hit.kind,
             plan_id: hit.plan.map(|plan| plan.to_string()),
+            plan_name: result.plan_name.map(|name| short_name(&name)),
             source_url: hit.source_url,
             score: result.score,
             keyword_rank: result.keyword_rank,
@@ -81,4 +92,9 @@ impl Hit {
             created_at: super::at(hit.created_at),
         }
     }
+}
+
+/// The beginning of a plan's name.
+fn short_name(name: &str) -> String {
+    super::line(name.chars().take(MAX_PLAN_NAME).collect::<String>())
 }

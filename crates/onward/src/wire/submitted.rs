@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::branch::TakenBranch;
 use super::next::NextStep;
-use super::review;
+use super::review::ReviewLinks;
 use crate::hint::Interface;
 
 /// With a claimed `nextStep`, the response omits the step's id, which the call names; and `nextStep`
@@ -25,6 +25,9 @@ pub(crate) struct SubmittedResult {
     review_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// Instead of `url`, if no dashboard is running
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
     plan_id: String,
     plan_status: &'static str,
     progress: u32,
@@ -58,9 +61,13 @@ impl SubmittedResult {
     pub(crate) fn new(
         submitted: &SubmitResponse,
         interface: Interface,
-        base_url: Option<&str>,
+        links: &ReviewLinks,
     ) -> Self {
+        let claims_next = matches!(submitted.next_step, Some(EngineNextStep::Started(_)));
         let next = match submitted.plan_status {
+            PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled if claims_next => {
+                "submit_step_result"
+            }
             PlanStatus::Planning | PlanStatus::Executing | PlanStatus::Stalled => "get_next_step",
             PlanStatus::AwaitingReview => "await_review",
             PlanStatus::Completed => "plan_complete",
@@ -70,14 +77,11 @@ impl SubmittedResult {
         let next_step = submitted.next_step.as_ref();
         let changed = submitted.changed_instructions.as_ref();
         // Repeated values cost the agent in every step of the loop.
-        let is_alone = !matches!(next_step, Some(EngineNextStep::Started(_)));
         Self {
-            step_id: is_alone.then(|| submitted.step.to_string()),
+            step_id: (!claims_next).then(|| submitted.step.to_string()),
             step_status: submitted.step_status.as_str(),
-            url: review_id
-                .as_ref()
-                .zip(base_url)
-                .map(|(review, base)| review::url(base, review)),
+            url: review_id.as_ref().and_then(|review| links.url(review)),
+            command: review_id.as_ref().and_then(|review| links.command(review)),
             review_id,
             plan_id: submitted.plan.to_string(),
             plan_status: submitted.plan_status.as_str(),
@@ -92,8 +96,7 @@ impl SubmittedResult {
             instructions_changed: changed.is_some().then_some(true),
             instructions: changed.cloned(),
             next_step: next_step.map(|next| {
-                let next =
-                    NextStep::new(Some(submitted.plan), next).for_caller(interface, base_url);
+                let next = NextStep::new(Some(submitted.plan), next).for_caller(interface, links);
                 next.without_plan()
             }),
         }

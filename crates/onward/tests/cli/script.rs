@@ -226,6 +226,12 @@ fn maintains_an_sqlite_database() {
 }
 
 #[test]
+fn reading_before_the_first_plan_is_not_an_error() {
+    // An empty variable counts as unset.
+    compare("first_run", &Fixture::empty("first-run").on(String::new()));
+}
+
+#[test]
 fn an_empty_installation_prints_next_steps() {
     compare("empty", &Fixture::empty("empty"));
 }

@@ -39,14 +39,14 @@ fn report_list(harness: &Harness, agent: &str, tasks: &[(&str, &str)]) {
     );
 }
 
-fn plans(harness: &Harness) -> Vec<Value> {
+pub(crate) fn plans(harness: &Harness) -> Vec<Value> {
     let list = harness.run_json(&["plan", "list", "--all", "--json"]);
     let of = |key: &str| list[key].as_array().unwrap().clone();
     [of("plans"), of("unfinishedLists")].concat()
 }
 
 /// The steps of a plan in order: title and status.
-fn steps(harness: &Harness, plan: &Value) -> Vec<(String, String)> {
+pub(crate) fn steps(harness: &Harness, plan: &Value) -> Vec<(String, String)> {
     let id = plan["planId"].as_str().unwrap();
     let details = harness.run_json(&["plan", "show", id, "--json"]);
     let mut steps: Vec<(u64, String, String)> = Vec::new();
@@ -77,7 +77,7 @@ fn steps(harness: &Harness, plan: &Value) -> Vec<(String, String)> {
 }
 
 #[track_caller]
-fn assert_steps(harness: &Harness, plan: &Value, expected: &[(&str, &str)]) {
+pub(crate) fn assert_steps(harness: &Harness, plan: &Value, expected: &[(&str, &str)]) {
     let expected: Vec<(String, String)> = expected
         .iter()
         .map(|(title, status)| ((*title).to_owned(), (*status).to_owned()))

@@ -16,6 +16,7 @@
 mod activity;
 mod calls;
 mod capture;
+mod captured_lists;
 mod captured_payloads;
 mod concurrency;
 mod escalation;

@@ -33,7 +33,8 @@ fn an_exhausted_budget_is_the_reason_for_no_step() {
     let next = json!({ "planId": plan });
     let first = client.call("get_next_step", next.clone());
     let second = client.call("get_next_step", next.clone());
-    let denied = client.call("get_next_step", next.clone());
+    let other = json!({ "planId": plan, "sessionId": "other" });
+    let denied = client.call("get_next_step", other);
     assert_eq!(denied["status"], "budget_exhausted");
     let exhausted = json!({ "limit": "maxSteps", "max": 2, "used": 2 });
     assert_eq!(denied["exhausted"], exhausted);

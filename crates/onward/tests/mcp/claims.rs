@@ -102,7 +102,7 @@ fn new_instructions_reach_the_agent_with_a_progress_report_and_a_result() {
     let update = |text: &str| {
         json!({
             "planId": plan, "action": "update_step_instructions", "stepId": step,
-            "instructions": text,
+            "instructions": text, "sessionId": "another",
         })
     };
     client.call("modify_plan", update("Read two sources"));

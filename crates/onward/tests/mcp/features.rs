@@ -10,7 +10,7 @@ use crate::fixtures;
 use crate::program;
 
 /// The URIs of the links in a tool's result.
-fn links(client: &mut Client, tool: &str, arguments: Value) -> (Value, Vec<String>) {
+pub(crate) fn links(client: &mut Client, tool: &str, arguments: Value) -> (Value, Vec<String>) {
     let id = client.send_call(tool, arguments);
     let response = client.response_to(id);
     let result = &response["result"];

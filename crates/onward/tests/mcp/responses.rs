@@ -81,8 +81,9 @@ fn responses(client: &mut Client) -> Vec<(&'static str, Value)> {
     let fourth = json!({ "stepId": created["steps"][3]["stepId"], "resultSummary": "Done" });
     record(client, "submit_step_result", fourth);
     record(client, "get_next_step", planned.clone());
-    // The decision returned the second step once; now no step is available.
-    let waiting = record(client, "get_next_step", planned.clone());
+    // For another session, no step is available.
+    let other = json!({ "planId": plan, "sessionId": "other" });
+    let waiting = record(client, "get_next_step", other);
     assert_eq!(waiting["status"], "no_pending_steps");
     record(
         client,

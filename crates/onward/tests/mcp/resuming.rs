@@ -35,10 +35,11 @@ fn a_session_receives_the_steps_it_holds_again() {
     assert_eq!(held[0]["stepId"], first["stepId"]);
     assert_eq!(held[0]["stepOrder"], 1);
     assert!(held[0]["since"].is_string(), "{second}");
-    let none = client.call("get_next_step", mine.clone());
-    assert_eq!(none["status"], "no_pending_steps");
-    assert_eq!(none["held"].as_array().map(Vec::len), Some(2), "{none}");
-    assert!(none["hint"].is_string(), "{none}");
+    let again = client.call("get_next_step", mine.clone());
+    assert_eq!(again["resumed"], true, "{again}");
+    for field in ["stepId", "claimToken", "instructions", "attempt"] {
+        assert_eq!(again[field], first[field], "{again}");
+    }
     let context = client.call("get_research_context", mine);
     let held = context["heldSteps"].as_array().expect("held steps");
     for (held, claimed) in held.iter().zip([&first, &second]) {

@@ -495,15 +495,21 @@ fn the_typed_questions_of_a_review_are_fields_of_the_form() {
     let response = client.response_to(id);
     let response = success("request_user_review", &response);
     assert_eq!(response["decision"], "approve");
-    let (next, _) = fixtures::claim_step(&mut client, &plan);
-    let context = client.call("get_step_context", json!({ "stepId": next }));
-    let answers = &context["priorResults"][0]["result"]["review"]["answers"];
-    assert_eq!(
-        *answers,
-        json!({
-            "colour": "blue", "sizes": ["red", "blue"], "sure": false, "count": 3, "note": "fine",
-        })
-    );
+    let next = client.call("get_next_step", json!({ "planId": plan }));
+    let expected = json!({
+        "colour": "blue", "sizes": ["red", "blue"], "sure": false, "count": 3, "note": "fine",
+    });
+    let decision = json!({
+        "stepId": response["stepId"], "stepOrder": 1, "decision": "approve", "answers": expected,
+    });
+    assert_eq!(next["decision"], decision);
+    let context = client.call("get_step_context", json!({ "stepId": next["stepId"] }));
+    assert_eq!(context["decision"], decision);
+    let prior = &context["priorResults"][0];
+    assert_eq!(prior["result"]["review"]["answers"], expected);
+    let text = prior["resultSummary"].as_str().unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with('→')).collect();
+    assert_eq!(lines.len(), 5, "{text}");
 }
 
 #[test]

@@ -38,7 +38,13 @@ fn a_worker_pool_needs_no_plan_id() {
         assert_eq!(step["status"], "step_started");
         assert_eq!(step["planId"], plan.as_str());
     }
-    let none = client.call("get_next_step", next);
+    let own = client.call("get_next_step", next);
+    assert_eq!(
+        (&own["resumed"], &own["planId"]),
+        (&json!(true), &json!(high))
+    );
+    let other = json!({ "projectKey": "site", "labels": [], "sessionId": "other" });
+    let none = client.call("get_next_step", other);
     assert_eq!(none["status"], "no_pending_steps");
     assert_eq!(none["planId"], Value::Null);
     for (arguments, path) in [
@@ -67,7 +73,8 @@ fn a_worker_gets_steps_with_its_labels() {
     let next = |labels: Value| json!({ "planId": plan, "labels": labels });
     let step = client.call("get_next_step", next(json!([])));
     assert_eq!(step["stepOrder"], 2);
-    let none = client.call("get_next_step", next(json!(["arm"])));
+    let other = json!({ "planId": plan, "labels": ["arm"], "sessionId": "other" });
+    let none = client.call("get_next_step", other);
     assert_eq!(none["status"], "no_pending_steps");
     let step = client.call("get_next_step", next(json!(["gpu", "arm"])));
     assert_eq!(step["stepOrder"], 1);

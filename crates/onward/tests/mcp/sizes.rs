@@ -108,7 +108,8 @@ fn has_cuts(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.iter().any(|(name, value)| {
             // The next page has the other steps and plans of a list.
-            name.ends_with("Omitted") || has_cuts(value)
+            // A snippet is an excerpt; the ids beside it name the text.
+            name.ends_with("Omitted") || (name != "snippet" && has_cuts(value))
         }),
         Value::Array(entries) => entries.iter().any(has_cuts),
         Value::String(text) => text.contains('…'),

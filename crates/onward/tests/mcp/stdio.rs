@@ -455,7 +455,8 @@ fn core_hints_name_only_core_tools() {
     let more = status["more"].as_str().expect("omitted steps");
     assert!(!more.contains("list_plan_steps"), "{more}");
     fixtures::claim_step(&mut client, &plan);
-    let next = client.call("get_next_step", json!({ "planId": plan }));
+    let other = json!({ "planId": plan, "sessionId": "other" });
+    let next = client.call("get_next_step", other);
     assert_eq!(next["status"], "no_pending_steps");
     let hint = next["hint"].as_str().expect("a hint");
     assert!(hint.contains("includeStalled"), "{hint}");

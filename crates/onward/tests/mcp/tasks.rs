@@ -130,13 +130,14 @@ fn review_arguments(step: &str) -> Value {
 
 /// A plan whose second step depends on the first, which is claimed. Returns the ids of the plan and
 /// of the claimed step.
-fn started_plan(client: &mut Killer<'_>) -> (String, String) {
+fn started_plan(client: &mut Killer<'_>) -> (String, String, Client) {
     let mut plan = fixtures::plan(2);
     plan["steps"][1]["dependsOn"] = json!([1]);
     let created = client.call("create_research_plan", plan);
     let plan = created["planId"].as_str().expect("plan id").to_owned();
-    let (step, _) = fixtures::claim_step(client.restart(), &plan);
-    (plan, step)
+    let mut holder = Client::start(client.program, Era::Stateless);
+    let (step, _) = fixtures::claim_step(&mut holder, &plan);
+    (plan, step, holder)
 }
 
 #[test]
@@ -241,7 +242,7 @@ fn a_dismissed_form_is_not_shown_again_and_the_review_stays_open() {
 fn a_waiting_task_returns_its_claim_until_the_client_has_it() {
     for dir in both_databases() {
         let mut client = Killer::new(&dir, with_tasks());
-        let (plan, first) = started_plan(&mut client);
+        let (plan, first, _holder) = started_plan(&mut client);
         let wait = json!({ "planId": plan, "waitMs": 60_000 });
         let task = client.start("get_next_step", wait);
         assert_eq!(client.get(&task)["status"], "working");
@@ -267,7 +268,7 @@ fn a_waiting_task_returns_its_claim_until_the_client_has_it() {
 fn a_waiting_task_ends_with_its_time_and_a_cancelled_one_claims_nothing() {
     let dir = program();
     let mut client = Killer::new(&dir, with_tasks());
-    let (plan, first) = started_plan(&mut client);
+    let (plan, first, _holder) = started_plan(&mut client);
     let task = client.start("get_next_step", json!({ "planId": plan, "waitMs": 1 }));
     assert_eq!(
         content(&client.outcome(&task))["status"],

@@ -21,7 +21,8 @@ fn started_plan(client: &mut Client) -> (String, String) {
 }
 
 fn wait(client: &mut Client, plan: &str, wait_ms: u32) -> u64 {
-    let arguments = json!({ "planId": plan, "waitMs": wait_ms });
+    // Another session than the one that holds the first step.
+    let arguments = json!({ "planId": plan, "waitMs": wait_ms, "sessionId": "waiter" });
     client.send_call("get_next_step", arguments)
 }
 

@@ -54,11 +54,14 @@ async fn typed_questions_are_inputs_of_the_form() {
         { "name": "note", "type": "text", "title": "Any <note>?", "default": "none" },
     ] });
     let path = format!("/api/v1/steps/{step}/review");
-    server.post(&path, review).await.expect_success();
+    let requested = server.post(&path, review).await.expect_success();
     let reviews = server.get("/api/v1/reviews").await.expect_success();
     assert_eq!(reviews["reviews"][0]["fields"][0]["type"], "choice");
     let browser = Browser::new(&server);
     let page = browser.get("/inbox").await;
+    // `colour` and `note` have defaults, and the list may be empty.
+    assert_eq!(page.html.matches(" required").count(), 2);
+    assert_eq!(page.html.matches(" formnovalidate").count(), 3);
     page.assert_contains("<option value=\"blue\" selected>");
     page.assert_contains("Red &#60;one&#62;");
     page.assert_contains("Any &#60;note&#62;?");
@@ -75,6 +78,13 @@ async fn typed_questions_are_inputs_of_the_form() {
     ];
     let rejected = browser.submit("/inbox", &to, &fields).await;
     assert_eq!(rejected.status, 400);
+    assert_eq!(rejected.html.matches("aria-invalid").count(), 1);
+    assert_eq!(rejected.html.matches("autofocus").count(), 1);
+    let id_of_error = format!(
+        "aria-describedby=\"error-{}-count\"",
+        text(&requested, "reviewId")
+    );
+    rejected.assert_contains(&id_of_error);
     rejected.assert_contains("<option value=\"red\" selected>");
     rejected.assert_contains("name=\"field-sizes\" value=\"blue\" checked>");
     rejected.assert_contains("value=\"many\"");
@@ -89,6 +99,43 @@ async fn typed_questions_are_inputs_of_the_form() {
             "colour": "red", "sizes": ["red", "blue"], "sure": false, "count": 2.5, "note": "a\nb",
         })
     );
+}
+
+#[tokio::test]
+async fn each_missing_answer_is_marked_and_named_next_to_its_input() {
+    let server = program("pages-missing").serve();
+    let (_, step) = started_plan(&server, plan("Boats", &["Offers"])).await;
+    let review = json!({ "summary": "Two remain.", "fields": [
+        { "name": "sure", "type": "boolean", "title": "Are <you> sure?" },
+        { "name": "note", "type": "text", "default": "none" },
+        { "name": "count", "type": "number" },
+    ] });
+    let path = format!("/api/v1/steps/{step}/review");
+    let requested = server.post(&path, review).await.expect_success();
+    let review = text(&requested, "reviewId");
+    let browser = Browser::new(&server);
+    let to = format!("/reviews/{step}/decide");
+    let fields = [
+        ("decision", "approve"),
+        ("field-note", "mine"),
+        ("feedback", "Use euros."),
+    ];
+    let rejected = browser.submit("/inbox", &to, &fields).await;
+    assert_eq!(rejected.status, 400);
+    let page = &rejected.html;
+    assert_eq!(page.matches("aria-invalid=\"true\"").count(), 2);
+    for name in ["sure", "count"] {
+        rejected.assert_contains(&format!("aria-describedby=\"error-{review}-{name}\""));
+        rejected.assert_contains(&format!("<p class=\"error\" id=\"error-{review}-{name}\">"));
+    }
+    // The focus is on the first one, and the other input is kept.
+    let focused = page.find("autofocus").expect("one input has the focus");
+    assert_eq!(page.matches("autofocus").count(), 1);
+    let first = page.find("name=\"field-sure\"").expect("an input");
+    assert!(first < focused && focused < page.find("name=\"field-note\"").expect("an input"));
+    rejected.assert_contains("mine</textarea>");
+    rejected.assert_contains("Use euros.</textarea>");
+    rejected.assert_contains(": Are &#60;you&#62; sure?, count.");
 }
 
 #[tokio::test]

@@ -101,19 +101,16 @@ async fn the_graph_has_taken_branches() {
 #[tokio::test]
 async fn a_blocked_plan_offers_to_retry_the_failed_step_or_to_cancel() {
     let program = program("pages-blocked");
-    let file = program.database.clone();
     let server = program.serve();
-    let id = create(&server, plan("Boats", &["Offers", "Prices"])).await;
+    let mut boats = plan("Boats", &["Offers", "Prices"]);
+    boats["steps"][1]["dependsOn"] = json!([1]);
+    let id = create(&server, boats).await;
     let next = format!("/api/v1/plans/{id}/next");
     let step = server.post(&next, json!({})).await.expect_success();
     let step = text(&step, "stepId");
     let fail = json!({ "action": "fail_step", "stepId": step, "reason": "No offers." });
     let modify = format!("/api/v1/plans/{id}/modify");
     server.post(&modify, fail).await.expect_success();
-    // A failed dependency does not block a step, so only a damaged database has a blocked plan.
-    let file = rusqlite::Connection::open(file).expect("the database opens");
-    let open = "UPDATE steps SET open_dependencies = 1 WHERE status = 'pending'";
-    file.execute(open, []).expect("the step changes");
     let browser = Browser::new(&server);
     let page = browser.get(&format!("/plans/{id}")).await;
     page.assert_contains("class=\"verdict blocked\"");
@@ -133,6 +130,42 @@ async fn a_blocked_plan_offers_to_retry_the_failed_step_or_to_cancel() {
     retried.assert_lacks("class=\"verdict blocked\"");
     let step = server.post(&next, json!({})).await.expect_success();
     assert_eq!(step["stepOrder"], 2, "{step}");
+}
+
+#[tokio::test]
+async fn a_person_skips_a_failed_step_or_lets_a_waiting_one_continue() {
+    for action in ["skip", "continue"] {
+        let server = program("pages-unblock").serve();
+        let mut boats = plan("Boats", &["Offers", "Prices"]);
+        boats["steps"][1]["dependsOn"] = json!([1]);
+        let id = create(&server, boats).await;
+        let next = format!("/api/v1/plans/{id}/next");
+        let step = server.post(&next, json!({})).await.expect_success();
+        let failed = text(&step, "stepId");
+        let fail = json!({ "action": "fail_step", "stepId": failed, "reason": "No offers." });
+        let modify = format!("/api/v1/plans/{id}/modify");
+        server.post(&modify, fail).await.expect_success();
+        let listed = server.get(&format!("/api/v1/plans/{id}/steps")).await;
+        let listed = listed.expect_success();
+        let waiting = text(&listed["steps"][1], "stepId");
+        let browser = Browser::new(&server);
+        let (page, step) = match action {
+            "skip" => (format!("/plans/{id}"), failed),
+            _ => (format!("/plans/{id}/steps/{waiting}"), waiting.clone()),
+        };
+        let form = format!("/plans/{id}/steps/{step}/{action}");
+        let done = browser.submit(&page, &form, &[]).await;
+        let done = browser.get(&done.location).await;
+        done.assert_contains("class=\"flash\"");
+        let step = server.post(&next, json!({})).await.expect_success();
+        assert_eq!(step["stepId"], waiting.as_str(), "{step}");
+        let status = if action == "skip" {
+            "skipped"
+        } else {
+            "failed"
+        };
+        assert_eq!(step["dependencies"][0]["status"], status, "{step}");
+    }
 }
 
 #[tokio::test]

@@ -206,3 +206,38 @@ async fn extractions_are_on_their_tab() {
     let markdown = browser.get(&format!("/plans/{id}/export.md")).await;
     markdown.assert_contains("## Extractions");
 }
+
+#[tokio::test]
+async fn results_of_steps_are_listed_found_and_filtered() {
+    let server = program("pages-results").serve();
+    let created = server
+        .post("/api/v1/plans", plan("Airships", &["Hypothesis"]))
+        .await
+        .expect_success();
+    let id = text(&created, "planId");
+    let next = server
+        .post(&format!("/api/v1/plans/{id}/next"), json!({}))
+        .await
+        .expect_success();
+    let step = text(&next, "stepId");
+    let result = json!({ "resultSummary": "The zeppelin hypothesis was refuted." });
+    server
+        .post(&format!("/api/v1/steps/{step}/result"), result)
+        .await
+        .expect_success();
+    let browser = Browser::new(&server);
+    let link = format!("href=\"/plans/{id}/steps/{step}\"");
+    for path in [
+        "/library",
+        "/library?type=result",
+        "/library?q=zeppelin",
+        "/library?q=zeppelin&type=result",
+    ] {
+        let page = browser.get(path).await;
+        page.assert_contains(&link);
+        page.assert_contains(&format!("<a href=\"/plans/{id}\"><bdi>Airships</bdi></a>"));
+    }
+    for path in ["/library?type=quote", "/library?q=zeppelin&type=quote"] {
+        browser.get(path).await.assert_lacks(&link);
+    }
+}

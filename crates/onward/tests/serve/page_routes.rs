@@ -85,6 +85,16 @@ pub(crate) const ROUTES: &[(&str, &str, Route)] = &[
     ),
     (
         "POST",
+        "/plans/{plan}/steps/{step}/skip",
+        Page("member", &[]),
+    ),
+    (
+        "POST",
+        "/plans/{plan}/steps/{step}/continue",
+        Page("member", &[]),
+    ),
+    (
+        "POST",
         "/plans/{plan}/steps/{step}/fail",
         Page("member", &[("reason", "over")]),
     ),

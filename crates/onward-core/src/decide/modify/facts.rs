@@ -141,6 +141,7 @@ impl Facts {
     /// The existing steps, for new steps and branches that refer to them.
     pub(super) fn resolve_with<T>(&self, resolve: impl FnOnce(&ExistingSteps<'_>) -> T) -> T {
         resolve(&ExistingSteps {
+            on_dependency_failure: self.head.on_dependency_failure,
             total: self.head.counts.last_order(),
             by_order: &|order| self.orders.get(&order).copied(),
             by_id: &|id| self.ids.get(&id).copied(),

@@ -71,6 +71,9 @@ pub(super) fn decide(
     if let Some(priority) = update.priority {
         spec.priority = priority;
     }
+    if let Some(policy) = update.on_dependency_failure {
+        spec.on_dependency_failure = policy;
+    }
     if let Some(depends_on) = &update.depends_on {
         spec.depends_on = dependencies(facts, step, depends_on)?;
     }

@@ -44,7 +44,7 @@ pub(super) const fn step_meaning(status: StepStatus) -> &'static str {
 }
 
 /// The audit entries of plans.
-pub(super) const EVENTS: [(&str, &str); 19] = [
+pub(super) const EVENTS: [(&str, &str); 20] = [
     (
         "plan_modified",
         "The plan was created, or its steps or branches changed. `action` is the change.",
@@ -85,6 +85,10 @@ pub(super) const EVENTS: [(&str, &str); 19] = [
     ("plan_resumed", "A stalled plan was resumed."),
     ("plan_completed", "Every step is terminal."),
     ("plan_failed", "The plan failed, with its reason."),
+    (
+        "step_orphaned",
+        "The session that holds the step ended. Another session can take over the step.",
+    ),
     ("session_resumed", "Another session continued the plan."),
     (
         "skill_started",

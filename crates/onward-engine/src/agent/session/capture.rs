@@ -2,11 +2,12 @@
 //!
 //! The core compares the list with the plan (`capture` in the core); this module finds the plan,
 //! executes the edits in one transaction, and stores the list with the session, because some agents
-//! report one task at a time. A refused edit is skipped: the plan belongs to its users, too.
+//! report one task at a time, and so are the steps that the session wrote: it changes no others. A
+//! refused edit is skipped: the plan belongs to its users, too.
 
 use onward_core::capture::{
     CapturePolicy, CapturedStep, Diff, Edit, Mode, Outline, TaskList, TaskReport, TaskStatus,
-    common_tasks, diff, outline,
+    continues_plan, diff, names_plan, outline, rewrites_plan,
 };
 use onward_core::command::{
     CreatePlan, Modification, ModifyPlan, StartStep, StepSpec, SubmitResult,
@@ -17,8 +18,8 @@ use onward_core::plan::Origin;
 use onward_core::policy::MAX_QUESTION;
 use onward_core::role::Permission;
 use onward_core::secret;
-use onward_core::step::{StepResult, StepType};
-use onward_core::{Command, StepStatus, Timestamp};
+use onward_core::step::StepResult;
+use onward_core::{Command, StepId, StepStatus, Timestamp};
 use onward_store::{Captured, Plans, Session, Sessions, Steps, Tx, Which};
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ const MAX_HELD: u32 = 20;
 /// Maximum characters of a captured plan's name.
 const MAX_PLAN_NAME: usize = 80;
 /// The summary of a step that the agent has marked as completed.
-const COMPLETED: &str = "Marked as completed in the agent's task list.";
+pub(crate) const CAPTURED_SUMMARY: &str = "Marked as completed in the agent's task list.";
 /// The rationale of modifications.
 const RATIONALE: &str = "mirrors the agent's task list";
 
@@ -94,6 +95,7 @@ impl Engine {
 
 fn sanitize_report(report: &mut TaskReport) {
     match report {
+        TaskReport::TakenUp(_) => {}
         TaskReport::Approved(text) => sanitize::text(text),
         TaskReport::List(tasks) => {
             for task in tasks {
@@ -136,7 +138,12 @@ impl Capture<'_> {
             .and_then(|(_, turn)| turn)
             .map_or(0, |turn| turn.number);
         let applied = match report {
-            TaskReport::Approved(text) => self.approve(tx, &mut state, text, prompt).await?,
+            TaskReport::Approved(text) => self.approve(tx, &mut state, text, prompt, turn).await?,
+            TaskReport::TakenUp(plan) => {
+                state.taken_up = Some(*plan);
+                Sessions(tx).keep_captured(id, &state)?;
+                return Ok((state.plan, None));
+            }
             TaskReport::List(_) | TaskReport::Created(_) | TaskReport::Changed(_) => {
                 let mut list = TaskList {
                     tasks: std::mem::take(&mut state.tasks),
@@ -148,10 +155,14 @@ impl Capture<'_> {
                     Sessions(tx).keep_captured(id, &state)?;
                     return Ok((state.plan, None));
                 }
-                self.synchronise(tx, &mut state, prompt, turn).await?
+                let is_partial = matches!(report, TaskReport::Created(_));
+                self.synchronise(tx, &mut state, prompt, turn, is_partial)
+                    .await?
             }
         };
         state.turn = turn;
+        let surplus = state.own.len().saturating_sub(MAX_STEPS as usize);
+        state.own.drain(..surplus);
         Sessions(tx).keep_captured(id, &state)?;
         Ok(applied)
     }
@@ -163,6 +174,7 @@ impl Capture<'_> {
         state: &mut Captured,
         text: &str,
         prompt: Option<String>,
+        turn: u32,
     ) -> Result<Applied, Error> {
         let Outline { name, mut tasks } = outline(text);
         let name = name.or(prompt).unwrap_or_else(|| self.default_name());
@@ -170,20 +182,27 @@ impl Capture<'_> {
             tasks.extend(onward_core::capture::Task::new(&name, TaskStatus::Pending));
         }
         let current = match state.plan {
-            Some(plan) => self.open_steps(tx, plan).await?.map(|steps| (plan, steps)),
+            Some(plan) => {
+                let steps = self.open_steps(tx, state, plan).await?;
+                steps.map(|steps| (plan, steps))
+            }
             None => None,
         };
-        let revised = current.filter(|(_, steps)| common_tasks(steps, &tasks) > 0);
+        let revised = current.filter(|(_, steps)| {
+            (state.is_approved && state.turn == turn) || rewrites_plan(steps, &tasks)
+        });
         state.is_approved = true;
         state.is_listed = false;
         if let Some((plan, steps)) = revised {
             let changes = diff(&steps, &tasks, || self.new_step());
-            let due = self.execute(tx, plan, changes.edits, None).await?;
+            let due = self.execute(tx, state, plan, changes.edits, None).await?;
             return Ok((Some(plan), due));
         }
-        let specs = tasks.iter().map(|task| self.spec(task)).collect();
-        let plan = self.create(tx, &name, text, specs).await?;
-        state.plan = Some(plan);
+        let specs = tasks
+            .iter()
+            .map(|task| task.spec(self.new_step()))
+            .collect();
+        let plan = self.create(tx, state, &name, text, specs).await?;
         Ok((Some(plan), None))
     }
 
@@ -194,20 +213,21 @@ impl Capture<'_> {
         state: &mut Captured,
         prompt: Option<String>,
         turn: u32,
+        is_partial: bool,
     ) -> Result<Applied, Error> {
         let is_long = state.tasks.len() >= usize::try_from(self.policy.min_tasks).unwrap_or(0);
         let mut had_plan = false;
         if let Some(plan) = state.plan {
-            match self.open_steps(tx, plan).await? {
+            match self.open_steps(tx, state, plan).await? {
                 Some(_) if !state.is_listed && !is_long => return Ok((Some(plan), None)),
                 Some(steps) if self.continues(state, &steps, turn) => {
                     return self.follow(tx, state, plan, &steps).await;
                 }
                 Some(steps) => {
                     // Another task of the user: the old plan stays open, and is not kept alive.
-                    let held = steps.iter().filter(|step| step.is_held);
+                    let held = steps.iter().filter(|step| step.is_own && step.is_held);
                     let release = held.map(|step| Edit::Release(step.id)).collect();
-                    self.execute(tx, plan, release, None).await?;
+                    self.execute(tx, state, plan, release, None).await?;
                 }
                 None => had_plan = true,
             }
@@ -215,7 +235,16 @@ impl Capture<'_> {
             state.is_approved = false;
             state.is_listed = false;
         }
-        if let Some((plan, steps)) = self.find_plan(tx, state).await? {
+        // An agent that reports one task at a time has not yet reported what the list is about.
+        if is_partial && !is_long {
+            return Ok((None, None));
+        }
+        let works = self.works_on_a_plan(tx).await?;
+        let taken_up = state.taken_up.take().filter(|_| !works);
+        if let Some((plan, steps)) = self
+            .find_plan(tx, state, taken_up, prompt.as_deref())
+            .await?
+        {
             return self.follow(tx, state, plan, &steps).await;
         }
         if had_plan {
@@ -229,32 +258,32 @@ impl Capture<'_> {
         let creates = self.policy.mode == Mode::On
             && is_long
             && state.tasks.iter().any(|task| is_open(task.status))
-            && !self.works_on_a_plan(tx).await?;
+            && !works;
         if !creates {
             return Ok((None, None));
         }
         let name = prompt.clone().unwrap_or_else(|| self.default_name());
-        let specs: Vec<StepSpec> = state.tasks.iter().map(|task| self.spec(task)).collect();
+        let specs = state.tasks.iter().map(|task| task.spec(self.new_step()));
+        let specs: Vec<StepSpec> = specs.collect();
         let steps: Vec<CapturedStep> = specs.iter().map(captured_step).collect();
         let question = prompt.unwrap_or_else(|| name.clone());
-        let plan = self.create(tx, &name, &question, specs).await?;
-        state.plan = Some(plan);
+        let plan = self.create(tx, state, &name, &question, specs).await?;
         for (task, step) in state.tasks.iter_mut().zip(&steps) {
             task.step = Some(step.id);
         }
         let Diff { edits, .. } = diff(&steps, &state.tasks, || self.new_step());
         state.is_listed = true;
-        let due = self.execute(tx, plan, edits, Some(1)).await?;
+        let due = self.execute(tx, state, plan, edits, Some(1)).await?;
         Ok((Some(plan), due))
     }
 
-    /// Whether the list is about the plan: they have a task in common, the list was rewritten
-    /// within the turn, or it replaces the steps of an approved plan that was not started.
+    /// Whether the list is about the plan of the session: it was rewritten within the turn, it
+    /// replaces the steps of an approved plan that was not started, or they have tasks in common.
     fn continues(&self, state: &Captured, steps: &[CapturedStep], turn: u32) -> bool {
         let is_unstarted = steps.iter().all(|step| !step.status.is_terminal());
         state.turn == turn
             || (state.is_approved && is_unstarted)
-            || common_tasks(steps, &state.tasks) > 0
+            || rewrites_plan(steps, &state.tasks)
     }
 
     async fn follow(
@@ -271,43 +300,55 @@ impl Capture<'_> {
         state.plan = Some(plan);
         state.is_listed = true;
         self.link(tx, plan);
-        let due = self.execute(tx, plan, changes.edits, None).await?;
+        let due = self.execute(tx, state, plan, changes.edits, None).await?;
         Ok((Some(plan), due))
     }
 
-    /// A captured plan of the project whose open steps are at least half of the list, or the
-    /// reverse: an agent continues in a new session, or another agent does.
+    /// The captured plan that the session continues: an agent continues in a new session, or another
+    /// agent does. The session has taken it up with a tool, the user's prompt names it, or the list
+    /// is about its open steps.
     async fn find_plan(
         &self,
         tx: &mut Tx,
         state: &Captured,
+        taken_up: Option<PlanId>,
+        prompt: Option<&str>,
     ) -> Result<Option<(PlanId, Vec<CapturedStep>)>, Error> {
-        let Some(project) = self.source.project() else {
-            return Ok(None);
-        };
-        // A list that continues an archived plan brings it back.
-        let plans = Sessions(tx)
-            .plans_of_directory(project, Timestamp::MIN, MAX_PLANS)
-            .await?;
-        for (plan, _) in plans {
-            let sheet = Plans(tx).sheet(plan).await?;
-            if !sheet.is_some_and(|sheet| sheet.head.origin == Origin::Agent) {
-                continue;
-            }
-            let Some(steps) = self.open_steps(tx, plan).await? else {
+        let mut plans: Vec<PlanId> = taken_up.into_iter().collect();
+        if let Some(project) = self.source.project() {
+            // A list that continues an archived plan brings it back.
+            let open = Sessions(tx)
+                .plans_of_directory(project, Timestamp::MIN, MAX_PLANS)
+                .await?;
+            plans.extend(open.iter().map(|(plan, _)| *plan));
+        }
+        let mut found: Vec<(PlanId, Vec<CapturedStep>)> = Vec::new();
+        for plan in plans {
+            let Some(sheet) = Plans(tx).sheet(plan).await? else {
                 continue;
             };
-            let open: Vec<CapturedStep> = steps
-                .iter()
-                .filter(|step| !step.status.is_terminal())
-                .cloned()
-                .collect();
-            let common = common_tasks(&open, &state.tasks);
-            if common > 0 && 2 * common >= open.len().min(state.tasks.len()) {
+            if sheet.head.origin != Origin::Agent {
+                continue;
+            }
+            let Some(steps) = self.open_steps(tx, state, plan).await? else {
+                continue;
+            };
+            let is_named = |prompt: &str| names_plan(prompt, plan, &sheet.brief.name);
+            if taken_up == Some(plan) || prompt.is_some_and(is_named) {
                 return Ok(Some((plan, steps)));
             }
+            found.push((plan, steps));
         }
-        Ok(None)
+        let titles = found.iter().map(|(_, steps)| titles(steps));
+        let titles: Vec<Vec<String>> = titles.collect();
+        let continued = found.iter().enumerate().find(|(index, (_, steps))| {
+            let others: Vec<Vec<String>> = (titles.iter().enumerate())
+                .filter(|(other, _)| other != index)
+                .map(|(_, titles)| titles.clone())
+                .collect();
+            continues_plan(steps, &state.tasks, &others)
+        });
+        Ok(continued.map(|(_, found)| found.clone()))
     }
 
     /// Whether the session works on a plan that is not its own list. The list is then about the
@@ -331,6 +372,7 @@ impl Capture<'_> {
     async fn open_steps(
         &self,
         tx: &mut Tx,
+        state: &Captured,
         plan: PlanId,
     ) -> Result<Option<Vec<CapturedStep>>, Error> {
         let sheet = Plans(tx).sheet(plan).await?;
@@ -343,6 +385,9 @@ impl Capture<'_> {
         };
         let steps = lines.into_iter().map(|line| CapturedStep {
             id: line.id,
+            is_own: state.own.contains(&line.id),
+            is_abandoned: line.status == StepStatus::InProgress
+                && (line.orphaned_at.is_some() || line.is_stalled(self.ctx.now)),
             title: line.title.unwrap_or_default(),
             status: line.status,
             is_held: line.status == StepStatus::InProgress && is_held(line.session),
@@ -353,11 +398,14 @@ impl Capture<'_> {
     async fn create(
         &self,
         tx: &mut Tx,
+        state: &mut Captured,
         name: &str,
         question: &str,
         steps: Vec<StepSpec>,
     ) -> Result<PlanId, Error> {
         let id = PlanId::new(self.ids.random_id());
+        state.plan = Some(id);
+        state.own.extend(steps.iter().map(|step| step.id));
         let question: String = question.chars().take(MAX_QUESTION).collect();
         let command = CreatePlan {
             session: Some(SessionId::new(self.source.session.clone())),
@@ -379,12 +427,16 @@ impl Capture<'_> {
     async fn execute(
         &self,
         tx: &mut Tx,
+        state: &mut Captured,
         plan: PlanId,
         edits: Vec<Edit>,
         mut commit: Option<u64>,
     ) -> Result<Option<Due>, Error> {
         let mut due = None;
         for edit in edits {
+            if let Edit::Add(steps) = &edit {
+                state.own.extend(steps.iter().map(|step| step.id));
+            }
             let (target, command) = self.command(plan, edit);
             let outcome = run(tx, target, &command, self.ctx, commit).await?;
             if let CommandOutcome::Applied(applied) = outcome {
@@ -427,7 +479,7 @@ impl Capture<'_> {
             Edit::Complete(step) => {
                 let command = SubmitResult {
                     step,
-                    result: Arc::new(StepResult::from_summary(COMPLETED.to_owned())),
+                    result: Arc::new(StepResult::from_summary(CAPTURED_SUMMARY.to_owned())),
                     token: None,
                     fresh_token: self.ids.claim_token(),
                     review: ReviewId::new(self.ids.random_id()),
@@ -447,15 +499,8 @@ impl Capture<'_> {
         }
     }
 
-    fn new_step(&self) -> onward_core::StepId {
-        onward_core::StepId::new(self.ids.step_id())
-    }
-
-    fn spec(&self, task: &onward_core::capture::Task) -> StepSpec {
-        StepSpec {
-            title: Some(task.title.clone()),
-            ..StepSpec::new(self.new_step(), StepType::Custom, task.instructions())
-        }
+    fn new_step(&self) -> StepId {
+        StepId::new(self.ids.step_id())
     }
 
     fn default_name(&self) -> String {
@@ -468,6 +513,12 @@ fn captured_step(spec: &StepSpec) -> CapturedStep {
         id: spec.id,
         title: spec.title.clone().unwrap_or_default(),
         status: StepStatus::Pending,
+        is_own: true,
         is_held: false,
+        is_abandoned: false,
     }
+}
+
+fn titles(steps: &[CapturedStep]) -> Vec<String> {
+    steps.iter().map(|step| step.title.clone()).collect()
 }

@@ -1,6 +1,6 @@
-//! The state of a project for an agent that starts, resumes or has compacted its context: the steps that
-//! its session holds, the open plan, its current and its last completed step, and pending reviews. The interface writes the
-//! text.
+//! The state of a project for an agent that starts, resumes or has compacted its context: the steps
+//! that its session holds, the open plan, its current and its last completed step, and pending
+//! reviews. The interface writes the text.
 
 use std::time::Duration;
 

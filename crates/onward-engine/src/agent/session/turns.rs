@@ -16,15 +16,14 @@ use onward_core::turn::{
 };
 use onward_core::{PlanId, Timestamp};
 use onward_store::{
-    CallLine, CallRecord, SeenClaim, Session, SessionActivity, Sessions, TurnStep, Tx,
+    CallLine, CallRecord, SeenClaim, Session, SessionActivity, Sessions, ToolCalls, TurnStep, Tx,
 };
 
-use super::end_whole_session;
 use super::primer::{self, ProjectState};
 use super::recorder::{SessionState, TurnRecorder, is_current};
 use crate::agent::activity;
 use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, truncate_id};
-use crate::agent::tool_calls::{hooks, recover};
+use crate::agent::tool_calls::{end_session, hooks, recover};
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -85,6 +84,10 @@ impl Engine {
             Box::pin(async move {
                 let known = load_session(tx, &source, &ctx).await?;
                 let is_primer_due = known.is_primer_due;
+                if source.process.is_some() && !source.is_subagent() {
+                    // The exit of the process ends the session.
+                    ToolCalls(tx).keep_calls_due(&source.session);
+                }
                 let number = begin(tx, &source, known, &fingerprint, control, ctx.now).await?;
                 Ok::<_, Error>(BegunTurn {
                     number,
@@ -256,7 +259,7 @@ impl Engine {
         recorded.await
     }
 
-    /// Ends a session with its turns. Other sessions can take over its steps at once.
+    /// Ends a session with its turns. Other sessions can take over its steps immediately.
     pub async fn end_session(&self, caller: &Caller, source: HookSource) -> Result<(), Error> {
         caller.allow(Permission::Record)?;
         let source = source.sanitized()?;
@@ -265,7 +268,7 @@ impl Engine {
             let (source, ctx) = (source.clone(), ctx.clone());
             Box::pin(async move {
                 record_session_activity(tx, &source, &ctx.author.name, ctx.now).await?;
-                end_whole_session(tx, &source.session, &ctx).await
+                end_session(tx, &source.session, &ctx).await
             })
         });
         ended.await

@@ -6,13 +6,11 @@
 //! agents report some calls twice. At the end of a turn or session its open calls are interrupted.
 
 use onward_core::Timestamp;
-use onward_core::call::{CallState, Cause};
+use onward_core::call::CallState;
 use onward_core::role::Permission;
 use onward_store::{CallRecord, Sessions, ToolCalls, Tx};
 
-use super::record::{
-    CallRef, Change, POLICY, accepts_result, apply, complete_in_background, digest,
-};
+use super::record::{CallRef, Change, POLICY, accepts_result, apply, digest};
 use super::recover;
 use crate::agent::activity;
 use crate::agent::observed::{HookSource, ObservedCall};
@@ -296,7 +294,7 @@ pub(crate) async fn end_turn(
             | CallState::Denied { .. }
             | CallState::Cancelled { .. }
             | CallState::Interrupted(_) => {
-                interrupt(&mut record, "the turn ended without its result", now)?;
+                recover::close(&mut record, "the turn ended without its result", now)?;
                 record.reported_to_agent = true;
             }
         }
@@ -307,22 +305,4 @@ pub(crate) async fn end_turn(
         ToolCalls(tx).keep_calls_due(&source.session);
     }
     Ok(())
-}
-
-/// Interrupts the open calls of an ended session.
-pub(crate) async fn end_session(tx: &mut Tx, session: &str, now: Timestamp) -> Result<(), Error> {
-    for mut record in ToolCalls(tx).open_calls(session).await? {
-        interrupt(&mut record, "the session ended", now)?;
-        ToolCalls(tx).keep_call(&record, POLICY);
-    }
-    ToolCalls(tx).keep_calls_due(session);
-    Ok(())
-}
-
-fn interrupt(record: &mut CallRecord, reason: &str, now: Timestamp) -> Result<(), Error> {
-    if record.call.has_yielded(now) {
-        return complete_in_background(record, now);
-    }
-    let cause = record.call.state.cause_after_owner_exit();
-    recover::interrupt_because(record, cause.unwrap_or(Cause::OutcomeUnknown), reason, now)
 }

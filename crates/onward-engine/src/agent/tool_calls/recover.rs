@@ -22,11 +22,12 @@ use onward_store::{CallKey, CallRecord, DueSession, Sessions, Synthetic, ToolCal
 use tokio::sync::watch;
 
 use super::record::{POLICY, complete_in_background, load_call, sanitized_key, session_not_found};
-use crate::agent::session::end_whole_session;
+use crate::agent::activity;
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::run::CommandContext;
 
 /// Delay before a session or plan that could not be checked is checked again.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(600);
@@ -224,7 +225,7 @@ impl Engine {
                 let has_ended =
                     process.is_some_and(|process| owner_exit(owner, &process).is_some());
                 if has_ended {
-                    end_whole_session(tx, &id, &ctx).await?;
+                    end_session(tx, &id, &ctx).await?;
                     Sessions(tx).bump_session(&id, now);
                 }
                 Ok::<_, Error>(Recovered {
@@ -351,4 +352,30 @@ fn set_interrupted(
         to_operator,
     });
     Ok(())
+}
+
+/// Ends a locked session with its turns and calls, and leaves its steps to other sessions.
+pub(crate) async fn end_session(
+    tx: &mut Tx,
+    session: &str,
+    ctx: &CommandContext,
+) -> Result<(), Error> {
+    let known = Sessions(tx).session(session).await?;
+    let claims = known.map_or_else(Vec::new, |session| session.claims);
+    Sessions(tx).end_session(session, ctx.now);
+    for mut record in ToolCalls(tx).open_calls(session).await? {
+        close(&mut record, "the session ended", ctx.now)?;
+        ToolCalls(tx).keep_call(&record, POLICY);
+    }
+    ToolCalls(tx).keep_calls_due(session);
+    activity::orphan_steps(tx, session, &claims, ctx).await
+}
+
+/// Ends a call whose turn or session has ended. A background task continues.
+pub(super) fn close(record: &mut CallRecord, reason: &str, now: Timestamp) -> Result<(), Error> {
+    if record.call.has_yielded(now) {
+        return complete_in_background(record, now);
+    }
+    let cause = record.call.state.cause_after_owner_exit();
+    interrupt_because(record, cause.unwrap_or(Cause::OutcomeUnknown), reason, now)
 }

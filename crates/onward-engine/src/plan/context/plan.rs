@@ -422,6 +422,11 @@ fn next_call(
                 "step {step} is awaiting review: record the decision with `submit_user_decision`"
             )
         }
+        (None, None) if position.in_progress.is_empty() => {
+            "the remaining steps wait for a step that failed: redo it with `modify_plan` and \
+             `redo_step`, or ask the user to skip it"
+                .to_owned()
+        }
         (None, None) => {
             "other sessions work on the remaining steps: call `get_next_step` with `waitMs: 60000`"
                 .to_owned()

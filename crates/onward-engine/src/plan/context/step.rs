@@ -4,16 +4,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use onward_core::apply::StepDecision;
 use onward_core::event::ReviewAction;
 use onward_core::step::Gates;
 use onward_core::{Event, PlanId, Step, StepId, StepStatus, StepType};
-use onward_store::{Briefs, Contexts, Excerpt, OutputExcerpt, Plans, Sheet, Tx, UserFeedback};
+use onward_store::{
+    Briefs, Contexts, Excerpt, Facts, OutputExcerpt, Plans, Sheet, Tx, UserFeedback,
+};
 
 use super::budget::{Budget, cost, json_cost};
 use super::excerpts::{
     ENTRY_COST, PAGE_SIZE, StepWithResult, add_data, add_evidence, artifacts, may_fit, outputs,
 };
 use crate::error::Error;
+use crate::plan::dependency::{Dependency, dependencies};
 
 /// Cost of the response apart from its texts and lists.
 const BASE_COST: usize = 650;
@@ -36,12 +40,16 @@ pub struct StepContext {
     /// Results of earlier steps: first of its dependencies, then of the other steps before it, each
     /// nearest first.
     pub results: Vec<StepWithResult>,
+    /// The outcomes of its dependencies.
+    pub dependencies: Vec<Dependency>,
     /// Artifacts: first of this step, then of the plan, each newest first.
     pub artifacts: Vec<Excerpt>,
     /// Outputs of the plan so far, newest first.
     pub outputs: Vec<OutputExcerpt>,
     /// Feedback: first on this step, then on the plan, each newest first.
     pub feedback: Vec<String>,
+    /// The last decision on the step, or on the steps before it that concern it.
+    pub decision: Option<StepDecision>,
     /// Whether anything was truncated or omitted.
     pub truncated: bool,
 }
@@ -78,10 +86,24 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<St
     };
     let plan = sheet.head.id;
     let mut budget = Budget::new(max_chars.saturating_sub(BASE_COST));
-    let needed: BTreeSet<StepId> = step.spec.depends_on.iter().copied().collect();
+    let spec_needs = step.spec.depends_on.clone();
+    let needed: BTreeSet<StepId> = spec_needs.iter().copied().collect();
     let has_feedback = may_have_feedback(&step);
+    let decision = Facts(tx).surroundings(plan, &step).await?.decision;
     let order = step.order;
     let (step, name, research_question) = step_details(sheet, step, &mut budget);
+
+    let decision = decision.filter(|decision| budget.spend(decision_cost(decision)));
+    let mut dependencies = dependencies(tx, &spec_needs).await?;
+    for dependency in &mut dependencies {
+        budget.spend(ENTRY_COST);
+        for text in [&mut dependency.result_summary, &mut dependency.reason] {
+            if let Some(text) = text {
+                let limit = budget.left() / 8;
+                budget.text(text, limit);
+            }
+        }
+    }
 
     let needs = |below| Briefs::CompletedNeeded(id, below);
     let mut results = results(tx, needs, u32::MAX, &BTreeSet::new(), &mut budget).await?;
@@ -109,9 +131,11 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<St
         name,
         research_question,
         results,
+        dependencies,
         artifacts,
         outputs,
         feedback,
+        decision,
         truncated: budget.is_truncated(),
     })
 }
@@ -151,6 +175,12 @@ fn step_details(sheet: Sheet, step: Step, budget: &mut Budget) -> (StepDetails, 
         gates,
     };
     (step, name, question)
+}
+
+fn decision_cost(decision: &StepDecision) -> usize {
+    let decided = &decision.decided;
+    let answers = decided.answers.as_ref().map_or(0, json_cost);
+    answers.saturating_add(decided.remark().map_or(0, cost)) + ENTRY_COST
 }
 
 fn gates_cost(gates: &Gates) -> usize {

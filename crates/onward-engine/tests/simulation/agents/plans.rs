@@ -7,7 +7,7 @@ use onward_core::StepType;
 use onward_core::budget::Budget;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, Modification, StepRef, StepSpec};
 use onward_core::id::{BranchId, PlanId, ReviewId, StepId};
-use onward_core::policy::OnStall;
+use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::step::{Gates, ReviewBy};
 use onward_testbed::Rng;
 use serde_json::json;
@@ -68,6 +68,10 @@ fn plan(rng: &mut Rng) -> CreatePlan {
         (30, OnStall::Requeue),
         (15, OnStall::Fail),
         (10, OnStall::Ignore),
+    ]);
+    plan.on_dependency_failure = rng.weighted(&[
+        (50, OnDependencyFailure::Block),
+        (50, OnDependencyFailure::Continue),
     ]);
     plan.routing.priority = u8::try_from(rng.below(10)).unwrap_or(0);
     plan.routing.project_key = rng.percent(30).then(|| "site".to_owned());

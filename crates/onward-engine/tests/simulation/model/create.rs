@@ -57,11 +57,15 @@ fn build_plan(command: &CreatePlan, ctx: &Context<'_>) -> Result<Plan, Code> {
     for branch in &command.branches {
         resolve::check_branch(branch)?;
     }
-    let steps = resolve::steps(&[], &command.steps)?;
+    let steps = resolve::steps(&[], &command.steps, command.on_dependency_failure)?;
     let list: Vec<StepId> = steps.iter().map(|step| step.id).collect();
     let mut branches = Vec::new();
     for branch in &command.branches {
-        branches.push(resolve::branch(&list, branch)?);
+        branches.push(resolve::branch(
+            &list,
+            branch,
+            command.on_dependency_failure,
+        )?);
     }
     let brief = Brief {
         name: command.name.clone(),
@@ -74,6 +78,7 @@ fn build_plan(command: &CreatePlan, ctx: &Context<'_>) -> Result<Plan, Code> {
     let mut plan = Plan::new(command.plan, brief, steps, branches, ctx.now);
     plan.threshold = threshold;
     plan.on_stall = command.on_stall;
+    plan.on_dependency_failure = command.on_dependency_failure;
     plan.routing.clone_from(&command.routing);
     plan.budget = command.budget;
     plan.last_session = command.session.clone();

@@ -117,6 +117,8 @@ impl Plan {
                 record(self, "fail_step", Some(*step));
                 self.fail_step(index, FailReason::Manual(reason.clone()), ctx);
             }
+            // The engine redoes a failed step first; the agents do not skip steps.
+            Modification::SkipStep { .. } => return Err(Code::IllegalTransition),
             Modification::RequeueStep { step } => {
                 let index = find(self, step)?;
                 if self.steps[index].status != StepStatus::InProgress {
@@ -144,7 +146,8 @@ impl Plan {
             }
             Modification::AddBranch { branch } => {
                 resolve::check_branch(branch)?;
-                let resolved = resolve::branch(&self.step_ids(), branch)?;
+                let resolved =
+                    resolve::branch(&self.step_ids(), branch, self.on_dependency_failure)?;
                 let after = self.index_of(resolved.after).expect("step exists");
                 if self.steps[after].has_ended() {
                     return Err(Code::IllegalTransition);
@@ -201,6 +204,8 @@ impl Plan {
             spec.instructions.clone_from(instructions);
         }
         spec.stall_threshold = update.stall_threshold.unwrap_or(spec.stall_threshold);
+        let policy = update.on_dependency_failure;
+        spec.on_dependency_failure = policy.unwrap_or(spec.on_dependency_failure);
         spec.priority = update.priority.unwrap_or(spec.priority);
         if let Some(labels) = &update.labels {
             spec.labels.clone_from(labels);
@@ -320,7 +325,7 @@ impl Plan {
             return Err(Code::InvalidStepReference);
         }
         let index = usize::try_from(preceding).expect("count fits usize");
-        let resolved = resolve::steps(&self.step_ids(), specs)?;
+        let resolved = resolve::steps(&self.step_ids(), specs, self.on_dependency_failure)?;
         self.steps
             .splice(index..index, resolved.into_iter().map(Step::new));
         Ok(())

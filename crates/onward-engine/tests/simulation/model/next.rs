@@ -19,8 +19,46 @@ pub(super) fn can_claim(offered: Option<&[String]>, step: &Step) -> bool {
 }
 
 impl Plan {
-    /// `labels` are those that the caller offers, if not all.
+    /// `labels` are those that the caller offers, if not all. A session without another step receives
+    /// its own again.
     pub(crate) fn next(
+        &mut self,
+        include_stalled: bool,
+        labels: Option<&[String]>,
+        ctx: &Context<'_>,
+    ) -> NextStep {
+        let next = self.assign(include_stalled, labels, ctx);
+        let waits = matches!(
+            next,
+            NextStep::NoPendingSteps { .. } | NextStep::BudgetExhausted { .. }
+        );
+        let is_own = |step: &Step| {
+            let holder = step
+                .current_claim()
+                .and_then(|claim| claim.session.as_ref());
+            step.status == StepStatus::InProgress && holder.is_some() && holder == ctx.session
+        };
+        let own = waits.then(|| self.steps.iter().position(is_own)).flatten();
+        let Some(index) = own else { return next };
+        if self.status == PlanStatus::Stalled {
+            self.resume("progress", ctx);
+        }
+        let id = self.steps[index].id();
+        let claim = self.steps[index].current_claim_mut();
+        claim.record_activity(ctx.now);
+        if claim.token.is_none() {
+            claim.token = ctx.actual.and_then(Response::token).cloned();
+        }
+        self.record("step_progressed", Some("reported"), Some(id), ctx);
+        self.set_last_session(ctx);
+        self.deliver_changes(index, None, ctx.session, ctx);
+        NextStep::Started(Box::new(AssignedStep {
+            resumed: true,
+            ..self.assigned_step(index)
+        }))
+    }
+
+    fn assign(
         &mut self,
         include_stalled: bool,
         labels: Option<&[String]>,
@@ -192,6 +230,7 @@ impl Plan {
                 .token
                 .clone()
                 .unwrap_or(ClaimToken::new(UNKNOWN_TOKEN)),
+            resumed: false,
             stall_threshold: step.threshold(self.threshold),
             total: self.active(),
             supersedes: step.spec.supersedes,
@@ -199,6 +238,7 @@ impl Plan {
             gates: step.spec.gates.clone(),
             // Not predicted.
             surroundings: Surroundings::default(),
+            dependencies: Vec::new(),
             held: Vec::new(),
         }
     }

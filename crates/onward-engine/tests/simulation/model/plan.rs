@@ -7,7 +7,7 @@ use onward_core::branch::Action;
 use onward_core::budget::{Budget, Exhausted};
 use onward_core::id::{ArtifactId, BranchId, SessionId};
 use onward_core::plan::{Brief, Origin, PendingReview, PlanFailure, PlanState};
-use onward_core::policy::OnStall;
+use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::routing::Routing;
 use onward_core::step::FailReason;
 use onward_core::{Code, Counts, PlanHead, PlanId, PlanStatus, StepId, StepStatus, Timestamp};
@@ -32,6 +32,7 @@ pub(crate) struct Plan {
     pub(crate) failure: Option<PlanFailure>,
     pub(crate) threshold: Option<Duration>,
     pub(crate) on_stall: OnStall,
+    pub(crate) on_dependency_failure: OnDependencyFailure,
     pub(crate) last_session: Option<SessionId>,
     pub(crate) routing: Routing,
     pub(crate) budget: Option<Budget>,
@@ -96,6 +97,7 @@ impl Plan {
             failure: None,
             threshold: None,
             on_stall: OnStall::Mark,
+            on_dependency_failure: OnDependencyFailure::Block,
             last_session: None,
             routing: Routing::default(),
             budget: None,
@@ -211,9 +213,12 @@ impl Plan {
     }
 
     pub(crate) fn is_blocked(&self, step: &Step) -> bool {
+        let continues = step.spec.on_dependency_failure == OnDependencyFailure::Continue;
         let open = |id: &StepId| {
-            self.index_of(*id)
-                .is_some_and(|index| !self.steps[index].has_ended())
+            self.index_of(*id).is_some_and(|index| {
+                let needed = &self.steps[index];
+                !needed.has_ended() || (needed.status == StepStatus::Failed && !continues)
+            })
         };
         step.status == StepStatus::Pending && step.spec.depends_on.iter().any(open)
     }
@@ -362,6 +367,7 @@ impl Plan {
             seq: self.audit_trail.len() as u64,
             stall_threshold: self.threshold,
             on_stall: self.on_stall,
+            on_dependency_failure: self.on_dependency_failure,
             last_session: self.last_session.clone(),
             routing: self.routing.clone(),
             budget: self.budget_state(),

@@ -3,6 +3,7 @@
 
 use onward_core::branch::Action;
 use onward_core::command::{ActionSpec, BranchSpec, StepRef, StepSpec};
+use onward_core::policy::OnDependencyFailure;
 use onward_core::step::NewStep;
 use onward_core::{Code, StepId};
 
@@ -33,7 +34,11 @@ pub(super) fn check_branch(spec: &BranchSpec) -> Result<(), Code> {
 }
 
 /// Resolves steps that are added to the list.
-pub(super) fn steps(list: &[StepId], specs: &[StepSpec]) -> Result<Vec<NewStep>, Code> {
+pub(super) fn steps(
+    list: &[StepId],
+    specs: &[StepSpec],
+    policy: OnDependencyFailure,
+) -> Result<Vec<NewStep>, Code> {
     let mut all = list.to_vec();
     all.extend(specs.iter().map(|spec| spec.id));
     let id_at = |order: u32| -> Option<StepId> {
@@ -66,6 +71,7 @@ pub(super) fn steps(list: &[StepId], specs: &[StepSpec]) -> Result<Vec<NewStep>,
                 labels
             },
             priority: spec.priority,
+            on_dependency_failure: policy,
         });
     }
     if is_acyclic(&resolved) {
@@ -91,7 +97,11 @@ fn is_acyclic(steps: &[NewStep]) -> bool {
     }
 }
 
-pub(super) fn branch(list: &[StepId], spec: &BranchSpec) -> Result<Branch, Code> {
+pub(super) fn branch(
+    list: &[StepId],
+    spec: &BranchSpec,
+    policy: OnDependencyFailure,
+) -> Result<Branch, Code> {
     let index_at = |order: u32| -> Option<usize> {
         let index = usize::try_from(order).ok()?.checked_sub(1)?;
         (index < list.len()).then_some(index)
@@ -119,7 +129,7 @@ pub(super) fn branch(list: &[StepId], spec: &BranchSpec) -> Result<Branch, Code>
             Action::SkipTo { target }
         }
         ActionSpec::AddSteps(specs) => Action::AddSteps {
-            steps: steps(list, specs)?.into(),
+            steps: steps(list, specs, policy)?.into(),
         },
     };
     Ok(Branch {

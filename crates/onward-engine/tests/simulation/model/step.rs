@@ -221,6 +221,8 @@ impl Step {
             last_progress_at: claim.last_activity,
             monitored: claim.monitored,
             stall_marked: claim.stall_marked,
+            // The agents' sessions do not end.
+            orphaned_at: None,
             undelivered: claim.undelivered,
             kept: claim.draft.as_ref().map(|(_, id)| *id),
         };
@@ -282,6 +284,7 @@ impl Step {
             started_at: started.map(|claim| claim.started_at),
             last_progress_at: claim.filter(|_| open).and_then(|claim| claim.last_activity),
             monitored: claim.filter(|_| open).is_some_and(|claim| claim.monitored),
+            orphaned_at: None,
             stalls_at: self.active_until(plan_threshold),
             stall_threshold: self.spec.stall_threshold,
             ended_at: self.ended_at,

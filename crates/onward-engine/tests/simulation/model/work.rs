@@ -108,7 +108,12 @@ impl Plan {
             ProgressSource::Seen => quarter,
             _ => quarter.min(Duration::from_secs(10)),
         };
-        if ctx.now.since(claim.inactive_since()) < interval.max(Duration::from_millis(1)) {
+        let links = source == ProgressSource::Seen
+            && ctx.session.is_some()
+            && claim.session.is_none()
+            && !claim.monitored;
+        if !links && ctx.now.since(claim.inactive_since()) < interval.max(Duration::from_millis(1))
+        {
             return;
         }
         let id = step.id();
@@ -262,6 +267,7 @@ impl Plan {
                 if !review.options.fields.is_empty() {
                     let answers = serde_json::json!({ "review": { "answers": { "sure": true } } });
                     summary.data = Some(answers.into());
+                    summary.summary.push_str("\n→ sure: true");
                 }
                 self.complete(index, approved.unwrap_or(summary), ctx);
             }

@@ -13,7 +13,7 @@ use crate::distribution::Distribution;
 use crate::error::Error;
 
 /// The tables whose rows are on the node of their tenant.
-pub(super) const BY_TENANT: [&str; 32] = [
+pub(super) const BY_TENANT: [&str; 33] = [
     "tenants",
     "plans",
     "steps",
@@ -40,6 +40,7 @@ pub(super) const BY_TENANT: [&str; 32] = [
     "session_calls",
     "due_calls",
     "outputs",
+    "results",
     "chunks",
     "chunk_signs",
     "vectors",

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::cli::temporary::TempDir;
 use crate::failure::{Failure, Result};
-use crate::private;
 
 /// The interval of checks whether the server is running.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -17,21 +17,6 @@ pub(super) struct Server {
     pub(super) url: String,
     child: Child,
     directory: TempDir,
-}
-
-/// A directory that is removed on drop, unless it is kept.
-struct TempDir {
-    path: PathBuf,
-    keep: bool,
-}
-
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        if !self.keep {
-            // If this fails, the system cleans up its temporary directory.
-            drop(std::fs::remove_dir_all(&self.path));
-        }
-    }
 }
 
 impl Drop for Server {
@@ -45,7 +30,8 @@ impl Drop for Server {
 impl Server {
     /// Starts the server, and waits until it is ready.
     pub(super) fn start(keep: bool, is_verbose: bool) -> Result<Self> {
-        let directory = TempDir::create(keep)?;
+        let mut directory = TempDir::create("demo")?;
+        directory.keep = keep;
         let mut serve = onward(&directory.path)?;
         serve
             .args(["serve", "--bind", "127.0.0.1:0"])
@@ -100,21 +86,6 @@ impl Server {
             }
             tokio::time::sleep(CHECK_INTERVAL).await;
         }
-    }
-}
-
-impl TempDir {
-    fn create(keep: bool) -> Result<Self> {
-        let name = format!("onward-demo-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let created = private::new_directory().create(&path);
-        created.map_err(|error| {
-            Failure::failed(
-                format!("cannot create the directory `{}`: {error}", path.display()),
-                "set another temporary directory with `TMPDIR`",
-            )
-        })?;
-        Ok(Self { path, keep })
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use onward_core::Code;
 use onward_core::command::{ActionSpec, BranchSpec, CreatePlan, StepRef, StepSpec};
-use onward_core::policy::OnStall;
+use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::routing::DEFAULT_PRIORITY;
 use onward_engine::RequestOrigin;
 use onward_engine::machine::host_name;
@@ -24,6 +24,7 @@ use crate::output::table::{Cell, Table};
 use crate::output::{budget, format};
 use crate::plan_file::{FileIssue, InvalidFile, MAX_BYTES, PlanFile};
 use crate::wire::created::CreatedPlan;
+use crate::wire::review::ReviewLinks;
 
 /// The name of standard input in messages.
 const STDIN: &str = "stdin";
@@ -103,8 +104,17 @@ impl Definition {
             "continue it with an agent:\n  {}",
             resume_command(&short)
         ));
+        for similar in &plan.similar {
+            let short = database.short_plan(similar.plan).await?;
+            let results = format::count(similar.results, "result", "results");
+            cx.output.note(&format!(
+                "a similar plan has ended: {} ({results})\n  onward plan show {short}",
+                format::quoted_name(&similar.name)
+            ));
+        }
         if cx.output.json {
-            cx.output.print_json(&CreatedPlan::new(&plan, None))?;
+            cx.output
+                .print_json(&CreatedPlan::new(&plan, &ReviewLinks::None))?;
         } else {
             cx.output.print(&format!("{}\n", created.plan))?;
         }
@@ -210,6 +220,9 @@ fn describe(plan: &CreatePlan, cx: &Context) -> String {
     }
     if plan.on_stall != OnStall::default() {
         facts.push(format!("then {}", plan.on_stall.as_str()));
+    }
+    if plan.on_dependency_failure != OnDependencyFailure::default() {
+        facts.push("continues after failed dependencies".to_owned());
     }
     if plan.approval.is_some() {
         facts.push("requires approval".to_owned());

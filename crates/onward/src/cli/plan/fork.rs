@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::format;
 use crate::wire::created::CreatedPlan;
+use crate::wire::review::ReviewLinks;
 
 /// Create a plan from an existing one, from one of its steps on
 ///
@@ -54,7 +55,8 @@ pub(super) async fn run(args: &Fork, cx: &Context) -> Result {
         count(all.saturating_sub(taken), "step is", "steps are")
     ));
     if cx.output.json {
-        cx.output.print_json(&CreatedPlan::new(&forked, None))?;
+        cx.output
+            .print_json(&CreatedPlan::new(&forked, &ReviewLinks::None))?;
     } else {
         cx.output.print(&format!("{}\n", forked.created.plan))?;
     }

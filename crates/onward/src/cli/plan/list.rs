@@ -100,7 +100,8 @@ pub(super) async fn run(args: &List, cx: &Context) -> Result {
         }
     }
     if page.plans.is_empty() && lists.plans.is_empty() {
-        cx.output.note(empty_message(args));
+        let has_plans = !engine.count_plans(caller).await?.is_empty();
+        cx.output.note(empty_message(args, has_plans));
     } else if page.next.is_some() || lists.next.is_some() {
         cx.output
             .note(&more(args, [&page, &lists], &database).await?);
@@ -150,8 +151,9 @@ async fn more(args: &List, pages: [&PlanPage; 2], database: &Database) -> Result
     })
 }
 
-fn empty_message(args: &List) -> &'static str {
+fn empty_message(args: &List, has_plans: bool) -> &'static str {
     match (&args.query, args.all) {
+        _ if !has_plans => NO_PLANS,
         (Some(_), true) => "no plans match",
         (Some(_), false) => "no open plans match; add `--all` to search finished plans",
         (None, true) => NO_PLANS,

@@ -15,6 +15,7 @@ use crate::failure::Result;
 use crate::hint::Interface;
 use crate::output::{budget, format};
 use crate::wire::next::NextStep;
+use crate::wire::review::ReviewLinks;
 
 /// Show the next step of a plan without claiming it
 #[derive(Args)]
@@ -59,9 +60,8 @@ pub(super) async fn run(args: &Next, cx: &Context) -> Result {
     if cx.output.json {
         let json = match &next {
             Peek::Step(step) => NextStep::ready(plan, step),
-            Peek::None(next) => {
-                NextStep::new(Some(plan), next).for_caller(Interface::CommandLine, None)
-            }
+            Peek::None(next) => NextStep::new(Some(plan), next)
+                .for_caller(Interface::CommandLine, &ReviewLinks::None),
         };
         cx.output.print_json(&json)?;
         return Ok(Exit::Done);

@@ -187,9 +187,7 @@ fn verdict(status: &Status, cx: &Context, now: Timestamp) -> String {
         },
         Word::NeedsYou => format!("a review has been pending since {since} ({age})"),
         Word::NoAgent => format!("no agent since {since} ({age})"),
-        Word::Blocked => {
-            "blocked: every pending step depends on a step that has not ended".to_owned()
-        }
+        Word::Blocked => "blocked: every pending step depends on a step that failed".to_owned(),
         Word::Working => match status.next_stall_at {
             Some(at) => {
                 let left = format::age(at.since(now));
@@ -320,7 +318,19 @@ fn commands(status: &Status, id: &str) -> Vec<(&'static str, String)> {
         Word::NeedsYou => vec![("decide", format!("onward review show {id}"))],
         Word::NoAgent | Word::NotStarted => vec![proceed],
         Word::UnfinishedList => vec![proceed, ("drop", drop_command(id))],
-        Word::Blocked => vec![("cancel", format!("onward plan abandon {id} --reason \"…\""))],
+        Word::Blocked => {
+            let failed = status.failed.iter();
+            let failed = failed.filter(|line| line.superseded_by.is_none()).take(1);
+            let step = failed.map(|line| format!("{id}/{}", line.order)).next();
+            let actions = step.map(|step| {
+                let retry = format!("onward step retry {step} --reason \"…\"");
+                [
+                    ("retry", retry),
+                    ("skip", format!("onward step skip {step}")),
+                ]
+            });
+            actions.into_iter().flatten().collect()
+        }
         Word::Working | Word::Done | Word::DoneWithFailures | Word::Failed | Word::Cancelled => {
             Vec::new()
         }

@@ -15,12 +15,12 @@ use onward_engine::{Address, Listed, SessionLine, session};
 use super::Overview;
 use crate::cli::Context;
 use crate::cli::database::Database;
-use crate::cli::serving;
 use crate::cli::step::{drop_command, resume_command};
 use crate::config::location;
 use crate::failure::Result;
 use crate::output::status::{session_label, word_mark};
 use crate::output::{Output, Tone, format};
+use crate::serving;
 
 /// The words of open plans, in the order of the sections.
 const SECTIONS: [(Word, &str); 7] = [
@@ -91,7 +91,8 @@ fn headline(cx: &Context) -> String {
         Address::Server(_) => cx.config.database.to_string(),
     };
     let start = format!("Onward {} · ", env!("CARGO_PKG_VERSION"));
-    let serving = serving::find(&cx.config.database).map_or_else(String::new, |address| {
+    let serving = serving::find(&cx.config.database).map_or_else(String::new, |running| {
+        let address = running.address;
         // Without a name, this machine is meant.
         let host = Some(address.ip()).filter(|ip| !ip.is_loopback());
         let host = host.map_or_else(String::new, |ip| ip.to_string());

@@ -24,11 +24,7 @@ pub(crate) struct Fail {
 
 pub(super) async fn run(args: &Fail, cx: &Context) -> Result {
     let database = Database::open(cx).await?;
-    let mut targets = Vec::new();
-    for text in &args.steps {
-        let step = database.find_step(text).await?;
-        targets.push(Target::read(&database, step).await?);
-    }
+    let targets = Target::read_all(&database, &args.steps).await?;
     let change = |step| Modification::FailStep {
         step,
         reason: args.reason.clone(),

@@ -28,11 +28,7 @@ pub(crate) struct Retry {
 
 pub(super) async fn run(args: &Retry, cx: &Context) -> Result {
     let database = Database::open(cx).await?;
-    let mut targets = Vec::new();
-    for text in &args.steps {
-        let step = database.find_step(text).await?;
-        targets.push(Target::read(&database, step).await?);
-    }
+    let targets = Target::read_all(&database, &args.steps).await?;
     let change = |step| Modification::RedoStep {
         step,
         reason: args.reason.clone(),

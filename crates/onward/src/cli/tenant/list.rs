@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::cli::Context;
-use crate::cli::database::{must_exist, open};
+use crate::cli::database::open_existing;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::table::Table;
@@ -20,8 +20,7 @@ struct Tenants {
 }
 
 pub(super) async fn run(cx: &Context) -> Result {
-    must_exist(cx)?;
-    let engine = open(cx).await?;
+    let engine = open_existing(cx).await?;
     let tenants = engine.tenants().await?;
     if cx.output.json {
         let tenants = tenants.iter().map(Tenant::new).collect();

@@ -12,6 +12,7 @@ use crate::cli::serve::open_browser;
 use crate::cli::step::outlook;
 use crate::failure::Result;
 use crate::output::format;
+use crate::serving;
 
 /// Steps in progress that are read of a plan.
 const MAX_STEPS: u32 = 10_000;
@@ -67,10 +68,10 @@ async fn approve(plan: PlanId, view: &View, database: &Database) -> Result<Strin
 
 fn browse(plan: PlanId, cx: &Context) -> String {
     let serve = &cx.config.serve;
-    let base = match &serve.public_url {
-        Some(url) => url.trim_end_matches('/').to_owned(),
-        None => format!("http://{}", serve.bind),
-    };
+    let running = || serving::find(&cx.config.database).map(|running| running.url());
+    let base = serve.public_url.clone().or_else(running);
+    let base = base.unwrap_or_else(|| format!("http://{}", serve.bind));
+    let base = base.trim_end_matches('/');
     let url = format!("{base}/plans/{plan}");
     match open_browser(&url) {
         Ok(()) => format!("opened {url} (served by `onward serve`)"),

@@ -21,7 +21,7 @@ use crate::mcp::form::{self, FormAnswer};
 use crate::mcp::{Server, Setup, protocol_error, result};
 use crate::tools::request_user_review::{self, NAME};
 use crate::tools::{Call, Tool, ToolError};
-use crate::wire::review::{self, ReviewOutcome};
+use crate::wire::review::{ReviewLinks, ReviewOutcome};
 
 /// The state of the task. The engine writes the ids, with the review.
 #[derive(Serialize, Deserialize)]
@@ -78,7 +78,6 @@ pub(super) async fn status(
     let (step, review) = state.ids()?;
     let tool_context = &setup.tool_context;
     let found = tool_context.engine.review_state(caller, step, review).await;
-    let base_url = tool_context.base_url.as_deref();
     let outcome = match found {
         Err(why) => return error_status(setup, NAME, why),
         Ok(ReviewState::Open(review)) => {
@@ -86,7 +85,10 @@ pub(super) async fn status(
             return Ok(Status::Progress(match form.filter(|_| !state.declined) {
                 Some(requests) => TaskProgress::InputRequired(requests),
                 None => TaskProgress::Working {
-                    message: waiting_message(base_url, &state.review_id),
+                    message: waiting_message(
+                        &tool_context.dashboard.review_links(),
+                        &state.review_id,
+                    ),
                 },
             }));
         }
@@ -95,7 +97,7 @@ pub(super) async fn status(
         }
         Ok(ReviewState::Withdrawn(current)) => {
             let (sheet, step) = *current;
-            ReviewOutcome::current(state.review_id, &sheet, &step, None, None)
+            ReviewOutcome::current(state.review_id, &sheet, &step, None, &ReviewLinks::None)
         }
     };
     let outcome = serde_json::to_value(outcome).map_err(|_| ToolError::internal(NAME));
@@ -103,9 +105,10 @@ pub(super) async fn status(
     Ok(Status::Progress(TaskProgress::Completed(result)))
 }
 
-fn waiting_message(base_url: Option<&str>, review: &str) -> String {
-    match base_url {
-        Some(base) => format!("waiting for a decision: {}", review::url(base, review)),
+fn waiting_message(links: &ReviewLinks, review: &str) -> String {
+    let place = links.url(review).or_else(|| links.command(review));
+    match place {
+        Some(place) => format!("waiting for a decision: {place}"),
         None => "waiting for a decision".to_owned(),
     }
 }

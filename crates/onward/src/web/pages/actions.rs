@@ -1,10 +1,11 @@
-//! Form handlers that change plans: snooze, cancel, fork, add a step, and move, release, fail, redo or
-//! edit one.
+//! Form handlers that change plans: snooze, cancel, fork, add a step, and move, release, fail, skip,
+//! redo or edit one.
 //! Each redirects back to the page with the form.
 
 use axum::extract::Path;
 use onward_core::budget::{Budget, Limit};
 use onward_core::command::{ForkPlan, Modification, ModifyPlan, StepSpec, StepUpdate};
+use onward_core::policy::OnDependencyFailure;
 use onward_core::{Code, PlanId, StepId, StepType};
 use onward_engine::Error;
 use onward_engine::status::MAX_LISTED;
@@ -46,6 +47,24 @@ pub(super) async fn fail(Path(path): Path<(String, String)>, post: FormPost) -> 
         reason: post.fields.get("reason").map(str::to_owned),
     };
     modify(path, post, change, "step_failed").await
+}
+
+/// Skips a pending or failed step.
+pub(super) async fn skip(Path(path): Path<(String, String)>, post: FormPost) -> PageResult {
+    let change = |step, _: &FormPost| Modification::SkipStep { step };
+    modify(path, post, change, "step_skipped").await
+}
+
+/// Lets a step start although steps that it depends on have failed.
+pub(super) async fn proceed(Path(path): Path<(String, String)>, post: FormPost) -> PageResult {
+    let change = |step, _: &FormPost| Modification::UpdateStep {
+        step,
+        update: StepUpdate {
+            on_dependency_failure: Some(OnDependencyFailure::Continue),
+            ..StepUpdate::default()
+        },
+    };
+    modify(path, post, change, "step_continues").await
 }
 
 pub(super) async fn redo(Path(path): Path<(String, String)>, post: FormPost) -> PageResult {

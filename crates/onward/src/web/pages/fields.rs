@@ -5,6 +5,7 @@ use onward_core::step::{FieldKind, ReviewField};
 use serde_json::{Map, Value};
 
 use super::Fields;
+use super::format::sentence;
 use crate::output::format;
 use crate::tools::review_fields::answers_of_texts;
 
@@ -19,6 +20,10 @@ pub(super) struct FieldInput {
     /// Whether one of the options is selected at first.
     pub(super) has_default: bool,
     pub(super) options: Vec<OptionInput>,
+    /// Why the answer was rejected.
+    pub(super) error: Option<String>,
+    /// Whether it is the first rejected answer.
+    pub(super) has_focus: bool,
 }
 
 /// A value to choose.
@@ -68,7 +73,14 @@ impl FieldInput {
             text,
             has_default: field.default.is_some(),
             options,
+            error: None,
+            has_focus: false,
         }
+    }
+
+    /// Whether an approval needs an answer. A list may be empty.
+    pub(super) fn is_required(&self) -> bool {
+        !self.has_default && !self.is_list()
     }
 
     pub(super) fn is_text(&self) -> bool {
@@ -98,6 +110,28 @@ pub(super) fn restore(inputs: &mut [FieldInput], fields: &Fields) {
             option.is_selected = entered.contains(&option.value.as_str());
         }
     }
+}
+
+/// Marks the rejected answers: paths of the form `answers.NAME` with their messages. Returns the
+/// labels of the marked questions.
+pub(super) fn mark(inputs: &mut [FieldInput], issues: &[(String, String)]) -> Vec<String> {
+    let mut marked = Vec::new();
+    for input in inputs {
+        let path = format!("answers.{}", input.name);
+        let Some((_, message)) = issues.iter().find(|(issue, _)| *issue == path) else {
+            continue;
+        };
+        let is_missing = input.is_required() && input.text.trim().is_empty();
+        let is_missing = is_missing && input.options.iter().all(|option| !option.is_selected);
+        input.error = Some(if is_missing {
+            "An answer is required.".to_owned()
+        } else {
+            sentence(message)
+        });
+        input.has_focus = marked.is_empty();
+        marked.push(input.label.clone());
+    }
+    marked
 }
 
 /// The answers in a submitted form.

@@ -29,7 +29,7 @@ const fn form(path: &'static str, permission: Permission, body: usize) -> Form {
 }
 
 /// All forms except the sign-in form, by the path of their route.
-static FORMS: [Form; 24] = [
+static FORMS: [Form; 26] = [
     form("/logout", Read, SMALL),
     form("/plans/sample", CreatePlan, SMALL),
     form("/plans/new", CreatePlan, DOCUMENT),
@@ -43,6 +43,8 @@ static FORMS: [Form; 24] = [
     form("/plans/{plan}/steps", Work, INSTRUCTIONS),
     form("/plans/{plan}/abandon", AbandonPlan, REMARK),
     form("/plans/{plan}/steps/{step}/requeue", Work, SMALL),
+    form("/plans/{plan}/steps/{step}/skip", Intervene, SMALL),
+    form("/plans/{plan}/steps/{step}/continue", Intervene, SMALL),
     form("/plans/{plan}/steps/{step}/fail", Work, REMARK),
     form("/plans/{plan}/steps/{step}/redo", Work, REMARK),
     form("/plans/{plan}/steps/{step}/fork", CreatePlan, SMALL),

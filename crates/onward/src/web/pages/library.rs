@@ -1,4 +1,4 @@
-//! `/library`: outputs and artifacts of all plans, newest first, or the results of a search in one
+//! `/library`: outputs, artifacts and results of all plans, newest first, or the results of a search in one
 //! list. Skill runs are in `skills.rs`; the state of the search index is in Settings, About.
 
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use std::time::Instant;
 use askama::Template;
 use onward_core::PlanId;
 use onward_core::search::Query;
-use onward_engine::search::{Mode, SearchRequest, SearchResult};
-use onward_engine::{Artifact, Excerpt, OutputExcerpt, Source};
+use onward_engine::search::{KINDS, Mode, RESULT, SearchRequest, SearchResult};
+use onward_engine::{Excerpt, OutputExcerpt, ResultExcerpt, Source};
 
 use super::format::{RelativeTime, one_line};
 use super::layout::{Layout, Section, render};
@@ -18,7 +18,7 @@ use crate::output::format;
 
 /// Maximum number of results.
 const MAX_RESULTS: u32 = 20;
-/// Maximum number of recent outputs, and of recent artifacts.
+/// Maximum number of recent outputs, of recent artifacts, and of recent results.
 const MAX_RECENT: u32 = 20;
 /// The type that selects outputs.
 const OUTPUT: &str = "output";
@@ -69,7 +69,7 @@ struct Span {
 pub(super) async fn show(visit: Visit) -> PageResult {
     let query = visit.fields.get("q").unwrap_or_default().to_owned();
     let kind = visit.fields.get("type").map(str::to_owned);
-    let kinds = || [OUTPUT].into_iter().chain(Artifact::KINDS);
+    let kinds = || [OUTPUT].into_iter().chain(KINDS);
     let kind = kind.filter(|kind| kinds().any(|known| known == kind));
     let (summary, groups) = if query.is_empty() {
         (None, recent(&visit, kind.as_deref()).await?)
@@ -102,7 +102,9 @@ async fn recent(visit: &Visit, kind: Option<&str>) -> Result<Vec<Group>, PageErr
     let (engine, caller) = (&visit.site.engine, &visit.caller);
     let outputs = engine.latest_outputs(caller, MAX_RECENT).await?;
     let artifacts = engine.latest_artifacts(caller, MAX_RECENT).await?;
+    let results = engine.latest_results(caller, MAX_RECENT).await?;
     let plans = outputs.iter().map(|(plan, _)| Some(*plan));
+    let plans = plans.chain(results.iter().map(|result| Some(result.plan)));
     let plans = plans.chain(artifacts.iter().map(|(plan, _)| *plan));
     let names = plan_names(visit, plans.flatten().collect()).await;
     let now = engine.now();
@@ -128,7 +130,17 @@ async fn recent(visit: &Visit, kind: Option<&str>) -> Result<Vec<Group>, PageErr
         at: RelativeTime::new(artifact.created_at, now),
         excerpt: highlight(&excerpt(&artifact.excerpt, 200), &[]),
     };
+    let result_row = |result: &ResultExcerpt| Row {
+        link: format!("/plans/{}/steps/{}", result.plan, result.step),
+        title: one_line(&short_ids(&result.title), 120),
+        kind: RESULT.to_owned(),
+        found_by: Vec::new(),
+        plan: named(&names, Some(result.plan)),
+        at: RelativeTime::new(result.created_at, now),
+        excerpt: highlight(&excerpt(&result.excerpt, 200), &[]),
+    };
     let outputs = outputs.iter().filter(|_| is_wanted(OUTPUT));
+    let results = results.iter().filter(|_| is_wanted(RESULT));
     let artifacts = artifacts
         .iter()
         .filter(|(_, artifact)| is_wanted(&artifact.kind));
@@ -140,6 +152,10 @@ async fn recent(visit: &Visit, kind: Option<&str>) -> Result<Vec<Group>, PageErr
         Group {
             title: "Artifacts",
             rows: artifacts.map(artifact_row).collect(),
+        },
+        Group {
+            title: "Results",
+            rows: results.map(result_row).collect(),
         },
     ])
 }
@@ -195,6 +211,11 @@ async fn search(
                 (format!("/artifacts/{id}"), kind.replace('_', " "))
             }
             Source::Output(id) => (format!("/outputs/{id}"), OUTPUT.to_owned()),
+            Source::Result(id) => {
+                let plan = found.hit.plan.map(|plan| plan.to_string());
+                let plan = plan.unwrap_or_default();
+                (format!("/plans/{plan}/steps/{id}"), RESULT.to_owned())
+            }
         };
         let by = [
             found.keyword_rank.map(|_| "text"),

@@ -98,9 +98,13 @@ pub(super) struct EarlierResult {
 pub(super) struct FormError {
     pub(super) message: String,
     pub(super) feedback: String,
+    /// Whether the message is about a typed question, which is marked.
+    pub(super) is_marked: bool,
     answers: Vec<String>,
     /// The other inputs.
     fields: Fields,
+    /// The paths and messages of invalid input.
+    issues: Vec<(String, String)>,
 }
 
 impl ReviewForm {
@@ -190,13 +194,18 @@ impl ReviewForm {
     }
 
     /// Restores the input of a rejected decision.
-    pub(super) fn with_error(mut self, error: Option<FormError>) -> Self {
-        if let Some(error) = &error {
+    pub(super) fn with_error(mut self, mut error: Option<FormError>) -> Self {
+        if let Some(error) = &mut error {
             for (question, answer) in self.row.questions.iter_mut().zip(&error.answers) {
                 question.answer.clone_from(answer);
             }
             approval::restore(&mut self.row.steps, &error.fields);
             fields::restore(&mut self.row.fields, &error.fields);
+            let marked = fields::mark(&mut self.row.fields, &error.issues);
+            if !marked.is_empty() {
+                error.is_marked = true;
+                error.message = format!("Correct the marked answers: {}.", marked.join(", "));
+            }
         }
         self.row.error = error;
         self
@@ -261,8 +270,10 @@ impl SubmittedForm {
                 sentence(detail)
             },
             feedback: self.feedback.unwrap_or_default(),
+            is_marked: false,
             answers: self.answers,
             fields: self.fields,
+            issues: problem.invalid_input(),
         }
     }
 }

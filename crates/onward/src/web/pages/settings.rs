@@ -220,8 +220,8 @@ impl WebhookStats {
 
 /// Commands that connect agents to this server.
 pub(super) fn snippets(visit: &Visit) -> Vec<Snippet> {
-    let base = visit.site.tool_context.base_url.as_deref();
-    let url = format!("{}/mcp", base.unwrap_or("http://localhost:7171"));
+    let base = visit.site.tool_context.dashboard.base_url();
+    let url = format!("{}/mcp", base.as_deref().unwrap_or("http://localhost:7171"));
     let needs_token = visit.site.auth.local_user.is_none();
     let header = if needs_token {
         " --header \"Authorization: Bearer $ONWARD_TOKEN\""

@@ -72,7 +72,7 @@ async fn render(
     plan: PlanId,
     decision: Option<&str>,
 ) -> Result<Option<RenderedPlan>, Error> {
-    let (engine, base_url) = (&context.engine, context.base_url.as_deref());
+    let (engine, base_url) = (&context.engine, context.dashboard.base_url());
     let status = engine.status(caller, plan, None).await?;
     let (sheet, head) = (&status.sheet, &status.sheet.head);
     let branches = Branches::load(engine, caller, plan).await?;
@@ -83,7 +83,7 @@ async fn render(
     let review = match &open {
         Some(open) => {
             let form = ReviewForm::load(engine, caller, open).await?;
-            Some(form.for_app(base_url))
+            Some(form.for_app(base_url.as_deref()))
         }
         None => None,
     };
@@ -100,7 +100,7 @@ async fn render(
         verdict,
         review,
         rail,
-        base_url: base_url.map(str::to_owned),
+        base_url: base_url.as_deref().map(str::to_owned),
     };
     Ok(page.render().ok().map(|html| RenderedPlan {
         html,

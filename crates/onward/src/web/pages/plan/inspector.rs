@@ -78,6 +78,10 @@ pub(in crate::web::pages) struct Inspector {
     pub(in crate::web::pages) fail_blocked: Option<String>,
     pub(in crate::web::pages) move_blocked: Option<String>,
     pub(in crate::web::pages) redo_blocked: Option<String>,
+    /// Whether the step can be skipped: it is pending, or it has failed.
+    pub(in crate::web::pages) can_skip: bool,
+    /// Whether the step waits for failed steps.
+    pub(in crate::web::pages) waits_for_failed: bool,
     /// Whether the plan can be forked from this step: it has ended.
     pub(in crate::web::pages) can_fork: bool,
     /// The step that this one redoes, and the step that redoes this one.
@@ -272,6 +276,9 @@ impl Inspector {
                 status.is_terminal() && step.superseded_by.is_none(),
                 "Only a step that has ended and was not redone can be redone.",
             ),
+            can_skip: matches!(status, StepStatus::Pending | StepStatus::Failed)
+                && step.superseded_by.is_none(),
+            waits_for_failed: false,
             can_fork: sheet.head.ended_at().is_some()
                 && visit.denial(Permission::CreatePlan).is_none(),
             supersedes: None,
@@ -350,6 +357,11 @@ impl Inspector {
         let needed = states
             .iter()
             .filter(|mark| step.spec.depends_on.contains(&mark.id));
+        let is_unmet = |mark: &&onward_engine::StepMark| {
+            mark.status == StepStatus::Failed && !step.spec.is_met_by(mark.status)
+        };
+        let waits = needed.clone().any(|mark| is_unmet(&mark));
+        self.waits_for_failed = waits && step.status() == StepStatus::Pending;
         self.depends_on = needed.map(link).collect();
         if let Some(edit) = &mut self.edit {
             let orders = self.depends_on.iter().map(|link| link.order.to_string());

@@ -48,10 +48,16 @@ pub(in crate::web::pages) fn message(
         "step_failed" => {
             let failed = steps.replacen("step", "Step", 1);
             let next = status.pending.first().map(|line| line.order);
+            let next = next.filter(|_| status.attention.word != Word::Blocked);
             match next.filter(|_| status.sheet.head.ended_at().is_none()) {
                 Some(next) => format!("{failed} failed. The plan continues with step {next}."),
                 None => format!("{failed} failed. No step is left to start."),
             }
+        }
+        "step_skipped" => format!("{} is skipped.", steps.replacen("step", "Step", 1)),
+        "step_continues" => {
+            let step = steps.replacen("step", "Step", 1);
+            format!("{step} no longer waits for failed steps.")
         }
         "redone" => {
             let redone = steps.replacen("step", "Step", 1);

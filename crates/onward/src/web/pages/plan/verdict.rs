@@ -137,7 +137,7 @@ impl Verdict {
             }
             Word::Blocked => {
                 verdict.sentence = vec![text(
-                    "No step can start: every pending step depends on a step that has not ended.",
+                    "No step can start: every pending step depends on a step that failed.",
                 )];
                 let failed = facts
                     .failed
@@ -146,6 +146,10 @@ impl Verdict {
                 verdict.retry = failed
                     .map(|line| (line.id.to_string(), line.order))
                     .collect();
+                verdict.detail = Some(
+                    "Retry or skip a failed step, or open a waiting step to let it continue."
+                        .to_owned(),
+                );
                 verdict.cancel = true;
             }
             Word::Working => verdict.working(facts),

@@ -22,6 +22,7 @@ fn step(status: StepStatus) -> StepLine {
         started_at: Some(at(10)),
         last_progress_at: None,
         monitored: false,
+        orphaned_at: None,
         stalls_at: None,
         stall_threshold: None,
         ended_at: None,

@@ -8,61 +8,20 @@
 //!
 //! A session that hooks do not report ends with the server's process or with its standard input.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use onward_core::call::{CallState, Owner};
 use onward_core::id::SessionId;
-use onward_core::session::SubagentStatus;
-use onward_store::{CONNECTION, SeenClaim, Session, Sessions, ToolCalls, Tx};
+use onward_store::{CONNECTION, Session, Sessions, ToolCalls, Tx};
 
-use super::session::{end_whole_session, subagents_of};
+use super::activity;
+use super::tool_calls::end_session;
 use crate::caller::Caller;
+use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::{machine, sanitize};
+use crate::sanitize;
 
 /// Maximum number of sessions of one process that are considered.
 const MAX_SESSIONS: u32 = 20;
-
-/// A connection between an agent and a server that the agent started.
-#[derive(Debug, Clone)]
-pub struct Connection(Arc<State>);
-
-#[derive(Debug)]
-struct State {
-    id: SessionId,
-    /// The process of this server.
-    server: Option<Owner>,
-    /// The process that started it.
-    agent: Option<Owner>,
-    /// The sessions that this connection has recorded.
-    recorded: Mutex<BTreeSet<SessionId>>,
-}
-
-impl Connection {
-    /// The connection of this process, with a random id.
-    pub fn of_this_process(random: [u8; 8]) -> Self {
-        let server = machine::owner(std::process::id());
-        Self::new(random, server, machine::launcher())
-    }
-
-    /// A connection between these processes.
-    pub fn new(random: [u8; 8], server: Option<Owner>, agent: Option<Owner>) -> Self {
-        let id = format!("stdio-{:016x}", u64::from_be_bytes(random));
-        Self(Arc::new(State {
-            id: SessionId::new(id),
-            server,
-            agent,
-            recorded: Mutex::default(),
-        }))
-    }
-
-    fn recorded(&self) -> MutexGuard<'_, BTreeSet<SessionId>> {
-        let recorded = self.0.recorded.lock();
-        recorded.unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Engine {
     /// The session of a call of this tool: the reported one, the session that hooks report for the
@@ -77,9 +36,9 @@ impl Engine {
         let Some(connection) = caller.connection.clone() else {
             return Ok(reported);
         };
-        let session = match (reported, &connection.0.agent) {
+        let session = match (reported, connection.agent()) {
             (Some(reported), _) => reported,
-            (None, None) => connection.0.id.clone(),
+            (None, None) => connection.id().clone(),
             (None, Some(agent)) => {
                 let agent = agent.clone();
                 let hooked = self.store.read(&caller.tenant, move |tx| {
@@ -89,7 +48,7 @@ impl Engine {
                 match hooked.await? {
                     Hooked::Session(session) => return Ok(Some(session)),
                     Hooked::Ambiguous => return Ok(None),
-                    Hooked::None => connection.0.id.clone(),
+                    Hooked::None => connection.id().clone(),
                 }
             }
         };
@@ -107,16 +66,18 @@ impl Engine {
         if connection.recorded().contains(session) {
             return Ok(());
         }
-        let (id, server, now) = (session.clone(), connection.0.server.clone(), self.now());
+        let (id, server) = (session.clone(), connection.server().cloned());
+        let ctx = self.command_context(caller, Some(session));
         let (directory, actor) = (caller.origin().directory, caller.actor());
         let recorded = self.store.write(&caller.tenant, move |tx| {
-            let (id, server) = (id.clone(), server.clone());
+            let (id, server, ctx) = (id.clone(), server.clone(), ctx.clone());
             let (directory, actor) = (directory.clone(), actor.clone());
             Box::pin(async move {
-                let directory = directory.as_deref();
-                Sessions(tx).connect_session(id.as_str(), directory, &actor, server.as_ref(), now);
-                ToolCalls(tx).keep_calls_due(id.as_str());
-                Ok::<(), Error>(())
+                let (id, directory) = (id.as_str(), directory.as_deref());
+                Sessions(tx).connect_session(id, directory, &actor, server.as_ref(), ctx.now);
+                ToolCalls(tx).keep_calls_due(id);
+                // A session that had ended is active again, and keeps its steps.
+                activity::record(tx, id, &[], &ctx).await
             })
         });
         recorded.await?;
@@ -133,7 +94,7 @@ impl Engine {
         let recorded = std::mem::take(&mut *connection.recorded());
         for session in recorded {
             let ctx = self.command_context(caller, Some(&session));
-            let server = connection.0.server.clone();
+            let server = connection.server().cloned();
             let ended = self.store.write(&caller.tenant, move |tx| {
                 let (session, server, ctx) = (session.clone(), server.clone(), ctx.clone());
                 Box::pin(async move {
@@ -144,14 +105,14 @@ impl Engine {
                             && known.owner == server
                     };
                     if known.as_ref().is_some_and(is_own) {
-                        end_whole_session(tx, session.as_str(), &ctx).await?;
+                        end_session(tx, session.as_str(), &ctx).await?;
                     }
                     Ok::<(), Error>(())
                 })
             });
             ended.await?;
         }
-        if connection.0.agent.is_some() {
+        if connection.agent().is_some() {
             self.recover_host().await?;
         }
         Ok(())
@@ -187,21 +148,4 @@ async fn hooked_session(tx: &mut Tx, agent: &Owner, tool: &str) -> Result<Hooked
     Ok(open.pop().map_or(Hooked::None, |session| {
         Hooked::Session(SessionId::new(session.id))
     }))
-}
-
-/// The claims that hooks have seen in a session, and whether one of its subagents is working.
-pub(crate) async fn claims_and_subagents(
-    tx: &mut Tx,
-    session: &SessionId,
-    now: onward_core::Timestamp,
-) -> Result<(Vec<SeenClaim>, bool), Error> {
-    let Some(session) = Sessions(tx).session(session.as_str()).await? else {
-        return Ok((Vec::new(), false));
-    };
-    if session.agent == CONNECTION {
-        return Ok((Vec::new(), false));
-    }
-    let subagents = subagents_of(tx, &session.id, now).await?;
-    let is_working = |status: &SubagentStatus| *status == SubagentStatus::Working;
-    Ok((session.claims, subagents.iter().any(is_working)))
 }
