@@ -23,6 +23,9 @@ pub use outline::{Outline, outline};
 /// Minimum number of tasks of a list that becomes a plan.
 pub const DEFAULT_MIN_TASKS: u32 = 3;
 
+/// The summary of a step that the agent has marked as completed.
+pub const CAPTURED_SUMMARY: &str = "Marked as completed in the agent's task list.";
+
 /// The agents' plans that are captured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {

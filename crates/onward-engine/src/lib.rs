@@ -36,8 +36,8 @@ pub use operate::{
     verify,
 };
 pub use plan::{
-    audit, context, create, dependency, feedback, history, journal, list, modify, next_step, skill,
-    status, step, submit, task,
+    audit, context, create, dependency, feedback, history, journal, list, modify, next_step, peek,
+    skill, status, step, submit, task,
 };
 pub use research::{embed, extract, indexing, search, similar};
 

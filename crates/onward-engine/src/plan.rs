@@ -15,6 +15,7 @@ mod lifecycle;
 pub mod list;
 pub mod modify;
 pub mod next_step;
+pub mod peek;
 pub mod skill;
 pub mod status;
 pub mod step;

@@ -81,7 +81,7 @@ pub use row::plan::{OpenPlan, Owner, RequestOrigin, Sheet};
 pub use row::session::{
     CallLine, Captured, Primed, SeenClaim, Session, SessionLine, Turn, TurnStep, Watched,
 };
-pub use row::step::{StepLine, StepNote};
+pub use row::step_line::{StepLine, StepNote};
 pub use store::Store;
 pub use store::address::{Address, distribute, restore, schema};
 pub use store::open::{Options, Prepare};

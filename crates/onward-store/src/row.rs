@@ -8,6 +8,7 @@ pub(crate) mod plan;
 pub(crate) mod session;
 pub(crate) mod skill;
 pub(crate) mod step;
+pub(crate) mod step_line;
 
 use onward_core::routing::MAX_PRIORITY;
 use serde::de::DeserializeOwned;

@@ -101,7 +101,7 @@ fn titles_that_differ_in_numbers_or_letters_are_other_tasks() {
             (format!("Run tests {bug}"), Pending),
         ]
     };
-    fn borrowed<'t>(list: &'t [(String, TaskStatus)]) -> Vec<(&'t str, TaskStatus)> {
+    fn borrowed(list: &[(String, TaskStatus)]) -> Vec<(&str, TaskStatus)> {
         let list = list.iter().map(|(title, status)| (title.as_str(), *status));
         list.collect()
     }
@@ -122,7 +122,11 @@ fn other_lists_of_the_project_make_their_words_common() {
         &tasks(&[("Dashboard: dark mode", Pending)]),
         &[]
     ));
-    assert!(!continues_plan(&plan, &list[..1], &[other.clone()]));
+    assert!(!continues_plan(
+        &plan,
+        &list[..1],
+        std::slice::from_ref(&other)
+    ));
     assert!(continues_plan(&plan, &list[1..], &[other]));
 }
 
@@ -205,8 +209,8 @@ fn a_prompt_names_a_plan_by_its_id_or_its_whole_name() {
         "continue plan 0197f1a0-0000-7000-8000-000000000001",
         "Tides"
     ));
-    assert!(names("go on with 0197f1a0", "Tides"));
-    assert!(!names("go on with 0197", "Tides"));
+    assert!(names("resume with 0197f1a0", "Tides"));
+    assert!(!names("resume with 0197", "Tides"));
     assert!(names("Please finish \"add Dark  mode\"!", "Add dark mode…"));
     assert!(!names("Please finish the mode", "Add dark mode"));
     assert!(!names("Fix the tests again", "Fix the tests"));

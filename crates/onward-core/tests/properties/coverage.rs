@@ -41,7 +41,7 @@ const EVENTS: [(&str, usize); 70] = [
     ("step_failed stalled", 40),
     ("step_failed attempts exhausted", 40),
     ("step_failed rejected", 8),
-    ("step_skipped by branch", 10),
+    ("step_skipped by branch", 5),
     ("step_skipped by review", 15),
     ("step_skipped by person", 15),
     ("step_requeued by_hand", 30),

@@ -202,10 +202,11 @@ fn an_exhausted_budget_denies_a_ready_step_and_not_one_with_undelivered_feedback
 }
 
 #[test]
-fn a_pending_step_is_blocked_until_its_dependencies_are_terminal() {
+fn a_pending_step_is_blocked_until_its_dependencies_are_met() {
     let mut command = create_plan(4);
     command.steps[1].depends_on = vec![4];
     command.steps[2].depends_on = vec![1, 4];
+    command.on_dependency_failure = onward_core::policy::OnDependencyFailure::Continue;
     let skip = ActionSpec::SkipTo(StepRef::Order(3));
     command.branches.push(branch(1, 1, "true", skip));
     let mut harness = Harness::new(command).started();
@@ -214,7 +215,7 @@ fn a_pending_step_is_blocked_until_its_dependencies_are_terminal() {
     let submit = harness.submit(1, None);
     harness.run(&submit);
     assert_eq!(harness.plan.count_blocked(), 1);
-    // A failed step is terminal, too.
+    // Steps of this plan continue after a failure.
     harness.run(&modify(Modification::FailStep {
         step: id(4),
         reason: None,

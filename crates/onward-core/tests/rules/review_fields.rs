@@ -154,7 +154,7 @@ fn the_text_of_the_result_stays_within_its_limit() {
 }
 
 #[test]
-fn the_feedback_of_a_decision_is_told_apart_from_its_answers() {
+fn the_feedback_of_a_decision_is_distinguished_from_its_answers() {
     for (choice, feedback) in [
         (Decision::Approve, Some("test feedback")),
         (Decision::Modify, Some("test feedback")),

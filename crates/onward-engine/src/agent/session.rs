@@ -31,7 +31,6 @@ use crate::subagent::{MAX_SUBAGENTS, subagent_facts};
 
 pub use crate::agent::observed::{Fingerprint, HookSource, ObservedCall, ObservedStep, StepReport};
 pub use admission::Admission;
-pub(crate) use capture::CAPTURED_SUMMARY;
 pub use primer::{OpenPlan, OwnStep, ProjectState};
 pub use snapshot::SessionSnapshot;
 pub use stop::HeldClaim;

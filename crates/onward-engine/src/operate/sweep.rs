@@ -361,7 +361,15 @@ async fn report_no_agent(
     let finding = match attention.word {
         Word::NoAgent => Finding::no_agent(attention.since),
         Word::Blocked => Finding::blocked(attention.since),
-        _ => return Ok(None),
+        Word::Stuck
+        | Word::NeedsYou
+        | Word::Working
+        | Word::NotStarted
+        | Word::UnfinishedList
+        | Word::Done
+        | Word::DoneWithFailures
+        | Word::Failed
+        | Word::Cancelled => return Ok(None),
     };
     Notifications(tx).add_notice(head.id, &finding, ctx.now);
     Ok(None)

@@ -85,6 +85,9 @@ impl Engine {
             .store_new_plan(caller, events, command.session, key.zip(digest))
             .await?;
         plan.similar = similar;
+        // A repeated request returns the existing plan, which may have ended.
+        let own = plan.created.plan;
+        plan.similar.retain(|similar| similar.plan != own);
         Ok(plan)
     }
 

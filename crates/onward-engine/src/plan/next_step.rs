@@ -6,7 +6,7 @@ use std::time::Duration;
 pub use onward_core::apply::{BranchOutline, HeldStep, StepDecision, Surroundings};
 use onward_core::budget::Exhausted;
 use onward_core::command::{ReportProgress, StartNext};
-use onward_core::decide::start_next::{NoStepReason, assigned_step, is_assignable, no_step_reason};
+use onward_core::decide::start_next::{NoStepReason, assigned_step, no_step_reason};
 use onward_core::event::ProgressSource;
 use onward_core::id::{ClaimToken, SessionId};
 use onward_core::plan::PlanFailure;
@@ -327,36 +327,6 @@ impl Engine {
             })
         });
         left.await
-    }
-}
-
-/// The step that a request for the next step would assign.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Peek {
-    /// A step is ready.
-    Step(Box<Step>),
-    /// No step is ready, and why.
-    None(NextStep),
-}
-
-impl Engine {
-    /// The next step, without assigning it.
-    pub async fn peek(&self, caller: &Caller, plan: PlanId) -> Result<Peek, Error> {
-        caller.allow(Permission::Read)?;
-        let now = self.now();
-        let peek = self.store.read(&caller.tenant, move |tx| {
-            Box::pin(async move {
-                let sheet = Plans(tx).sheet(plan).await?;
-                let sheet = sheet.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
-                let head = sheet.head;
-                let step = Steps(tx).first_ready(plan, None).await?;
-                Ok::<Peek, Error>(match step.filter(|step| is_assignable(&head, step, now)) {
-                    Some(step) => Peek::Step(Box::new(step)),
-                    None => Peek::None(no_step(tx, PlanView::Stored(&head), None, now).await?),
-                })
-            })
-        });
-        peek.await
     }
 }
 

@@ -239,9 +239,12 @@ async fn repeat_next_step(
         return Ok(Some(started));
     }
     // The session received a step again that it already held.
-    let resumed = after.into_iter().flatten().find_map(|event| match event {
-        Event::StepProgressed { step, .. } => replayed.step(*step),
-        _ => None,
+    let resumed = after.into_iter().flatten().find_map(|event| {
+        if let Event::StepProgressed { step, .. } = event {
+            replayed.step(*step)
+        } else {
+            None
+        }
     });
     if let Some(step) = resumed
         && let Some(NextStep::Started(mut started)) = started(tx, view, step).await?

@@ -3,12 +3,12 @@
 //! A step that ends is marked in its own row, which costs nothing. The next search writes the texts of
 //! all marked steps, so a search contains every result that was submitted before it.
 
+use onward_core::capture::CAPTURED_SUMMARY;
 use onward_core::event::ReviewAction;
 use onward_core::policy::MAX_ARTIFACT_TITLE;
 use onward_core::{Event, Json};
 use onward_store::{Contexts, Entry, Results, Tx, UnindexedResult};
 
-use crate::agent::session::CAPTURED_SUMMARY;
 use crate::engine::Engine;
 use crate::error::Error;
 

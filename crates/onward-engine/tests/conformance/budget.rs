@@ -8,7 +8,8 @@ use onward_core::command::{CreatePlan, Modification};
 use onward_core::finding::Kind;
 use onward_core::{PlanHead, PlanId, PlanStatus, Role};
 use onward_engine::Caller;
-use onward_engine::next_step::{NextStep, Peek, Worker};
+use onward_engine::next_step::{NextStep, Worker};
+use onward_engine::peek::Peek;
 use onward_engine::submit::Submission;
 
 use crate::harness::Harness;

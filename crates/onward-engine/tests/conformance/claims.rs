@@ -2,7 +2,8 @@
 
 use onward_core::command::Modification;
 use onward_core::id::{ClaimToken, SessionId};
-use onward_engine::next_step::{NextStep, Peek};
+use onward_engine::next_step::NextStep;
+use onward_engine::peek::Peek;
 use onward_engine::submit::Submission;
 
 use crate::harness::Harness;
@@ -52,9 +53,10 @@ async fn a_completed_plan_returns_its_formatting_notes(harness: &Harness) {
     assert_eq!(notes.steps, [(last.step, 2, "with a figure".to_owned())]);
 }
 
-async fn a_step_is_blocked_until_all_its_dependencies_are_terminal(harness: &Harness) {
+async fn a_step_is_blocked_until_all_its_dependencies_are_met(harness: &Harness) {
     let mut draft = harness.draft(4);
     draft.steps[0].depends_on = vec![2, 3];
+    draft.on_dependency_failure = onward_core::policy::OnDependencyFailure::Continue;
     let plan = harness.create(draft).await;
     let second = harness.claim(plan.id).await;
     assert_eq!(second.order, 2);
@@ -77,7 +79,7 @@ async fn a_step_is_blocked_until_all_its_dependencies_are_terminal(harness: &Har
         harness.next_step(plan.id).await,
         NextStep::NoPendingSteps { .. }
     ));
-    // A failed dependency also unblocks the step.
+    // Steps of this plan continue after a failure.
     let fail = Modification::FailStep {
         step: third.step,
         reason: None,
@@ -275,7 +277,7 @@ async fn reports_the_holders_of_claimed_steps_when_none_is_pending(harness: &Har
 on_both_databases![
     assigns_steps_in_order_and_completes_the_plan_with_the_last_step,
     a_completed_plan_returns_its_formatting_notes,
-    a_step_is_blocked_until_all_its_dependencies_are_terminal,
+    a_step_is_blocked_until_all_its_dependencies_are_met,
     peeking_claims_nothing,
     concurrent_callers_claim_different_steps,
     concurrent_submissions_complete_a_step_once,

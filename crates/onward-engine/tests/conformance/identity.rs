@@ -83,9 +83,9 @@ async fn after_modify_only_its_session_receives_the_step(harness: &Harness) {
     let again = claim_for(harness, plan.id, "a").await;
     assert_eq!((again.step, &again.token), (step.step, &step.token));
     assert!(again.instructions.contains("shorter"));
-    // Delivered once.
-    let next = next_for(harness, plan.id, "a", false).await;
-    assert!(matches!(next, NextStep::NoPendingSteps { .. }), "{next:?}");
+    assert!(!again.resumed, "the feedback is delivered");
+    let once_more = claim_for(harness, plan.id, "a").await;
+    assert!(once_more.resumed, "delivered once");
 }
 
 async fn a_stalled_step_after_modify_is_taken_over_with_the_feedback(harness: &Harness) {

@@ -308,7 +308,10 @@ async fn names_the_next_tool_to_call(harness: &Harness) {
     );
     assert_contains(&next(Some("another")).await, &["`get_next_step`", "step 2"]);
     harness.claim_in_session(plan, "theirs").await;
-    assert_contains(&next(Some("another")).await, &["`get_plan_status`"]);
+    assert_contains(
+        &next(Some("another")).await,
+        &["`get_next_step`", "`waitMs"],
+    );
     harness.advance(Duration::from_secs(2));
     let stalled = next(Some("another")).await;
     assert_contains(&stalled, &["`includeStalled`", "step 1"]);

@@ -74,7 +74,10 @@ async fn finds_a_result_with_its_plan_and_step(harness: &Harness) {
         .complete(&step, "The zeppelin hypothesis was refuted by Miller.")
         .await;
     let expected = (plan.id, plan.steps[0], "1".to_owned());
-    assert_eq!(harness.found_results("zeppelin").await, [expected.clone()]);
+    assert_eq!(
+        harness.found_results("zeppelin").await,
+        std::slice::from_ref(&expected)
+    );
     // Repeated, because the first search writes the index.
     assert_eq!(harness.found_results("Miller zeppelin").await, [expected]);
     let request = |kind: &str| SearchRequest {

@@ -5,7 +5,8 @@ use onward_core::event::{DecidedBy, Decision, ReviewAction};
 use onward_core::plan::PlanFailure;
 use onward_core::{Event, PlanId, Timestamp};
 use onward_engine::Error;
-use onward_engine::next_step::{AssignedStep, NextStep, Peek};
+use onward_engine::next_step::{AssignedStep, NextStep};
+use onward_engine::peek::Peek;
 use onward_engine::step::{OpenedReview, ReviewDecision, ReviewRequest};
 
 use crate::harness::Harness;

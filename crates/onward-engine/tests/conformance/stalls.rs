@@ -204,6 +204,7 @@ async fn takeover_fails_a_step_without_attempts_left_and_claims_the_next(harness
     draft.stall_threshold = Some(SECOND);
     draft.steps[0].max_attempts = Some(1);
     draft.steps[1].depends_on = vec![1];
+    draft.on_dependency_failure = onward_core::policy::OnDependencyFailure::Continue;
     let plan = harness.create(draft).await;
     harness.claim(plan.id).await;
     harness.advance(SECOND + MILLISECOND);

@@ -124,7 +124,7 @@ fn constraints_and_indexes_of_sqlite_contain_no_list() {
 }
 
 /// Statements of frequent calls and lists, with parameters.
-const HOT: [(&str, &str); 48] = [
+const HOT: [(&str, &str); 51] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
     ("step_facts_and_ready", "'t', {id}"),
@@ -134,7 +134,7 @@ const HOT: [(&str, &str); 48] = [
     ("steps_undelivered", "'t', {id}, 's'"),
     ("steps_stalled", "'t', {id}, 1"),
     ("step_next_stall", "'t', {id}, 1"),
-    ("dependents_release", "'t', {id}"),
+    ("dependents_release", "'t', {id}, 0"),
     ("branches_delete", "'t', {id}"),
     ("branches_delete_after", "'t', {id}"),
     ("dependencies_delete", "'t', {id}"),

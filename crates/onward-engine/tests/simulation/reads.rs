@@ -11,7 +11,7 @@ use onward_core::step::Undelivered;
 use onward_core::{PlanStatus, StepStatus, Timestamp};
 use onward_engine::Engine;
 use onward_engine::list::PlanQuery;
-use onward_engine::next_step::Peek;
+use onward_engine::peek::Peek;
 use onward_engine::status::StalledStep;
 use onward_store::StepLine;
 

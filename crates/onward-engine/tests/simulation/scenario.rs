@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_core::command::Modification;
+use onward_core::command::{Modification, StepUpdate};
+use onward_core::policy::OnDependencyFailure;
 use onward_core::watcher::Watcher;
 use onward_core::{StepStatus, Timestamp};
 use onward_engine::environment::Environment;
@@ -263,10 +264,23 @@ impl Agents {
                 },
                 resume: false,
             },
-            None => Operation::Next {
-                plan: plan.id,
-                session: None,
-                include_stalled: true,
+            None => match plan.steps.iter().find(|step| plan.waits_for_failed(step)) {
+                Some(step) => Operation::Modify {
+                    plan: plan.id,
+                    modification: Modification::UpdateStep {
+                        step: step.id(),
+                        update: StepUpdate {
+                            on_dependency_failure: Some(OnDependencyFailure::Continue),
+                            ..StepUpdate::default()
+                        },
+                    },
+                    resume: true,
+                },
+                None => Operation::Next {
+                    plan: plan.id,
+                    session: None,
+                    include_stalled: true,
+                },
             },
         }
     }

@@ -7,7 +7,8 @@ use onward_core::{PlanId, Step, StepId, StepStatus, Timestamp};
 
 use crate::error::Error;
 use crate::query::Query;
-use crate::row::step::{self, StepLine};
+use crate::row::step;
+use crate::row::step_line::{self, StepLine};
 use crate::statement::Statement;
 use crate::tx::Tx;
 use crate::value::{first, params};
@@ -86,14 +87,14 @@ impl Steps<'_> {
             .await?
             .pop()
             .unwrap_or_default();
-        rows.into_iter().map(step::line).collect()
+        rows.into_iter().map(step_line::line).collect()
     }
 
     /// The step of a plan that was completed last.
     pub async fn last_completed(&mut self, plan: PlanId) -> Result<Option<StepLine>, Error> {
         let params = params![plan.as_uuid()];
         let rows = self.0.rows(Query::StepLineLastCompleted, params).await?;
-        first(Some(rows), step::line)
+        first(Some(rows), step_line::line)
     }
 
     /// Id, order and status of every step, and when it exceeds its stall threshold.
@@ -120,7 +121,7 @@ impl Steps<'_> {
             .map(|id| Statement::new(Query::StepLine, params![id.as_uuid()]))
             .collect();
         let rows = self.0.query(questions).await?.into_iter().flatten();
-        let lines: Result<Vec<StepLine>, Error> = rows.map(step::line).collect();
+        let lines: Result<Vec<StepLine>, Error> = rows.map(step_line::line).collect();
         let mut lines = lines?;
         lines.sort_by_key(|line| line.order);
         Ok(lines)
@@ -130,7 +131,7 @@ impl Steps<'_> {
     pub async fn held_by(&mut self, session: &str, limit: u32) -> Result<Vec<StepLine>, Error> {
         let params = params![session, limit];
         let rows = self.0.rows(Query::StepLinesOfSession, params).await?;
-        rows.into_iter().map(step::line).collect()
+        rows.into_iter().map(step_line::line).collect()
     }
 
     /// For each of these lines with dependencies, the orders of the steps it depends on. The lines

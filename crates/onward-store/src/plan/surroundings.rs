@@ -10,7 +10,7 @@ use onward_core::{Event, PlanId, Step, StepId};
 use super::facts::Facts;
 use crate::error::Error;
 use crate::query::Query;
-use crate::row::{branch, event, step};
+use crate::row::{branch, event, step_line};
 use crate::statement::Statement;
 use crate::value::{first, params};
 
@@ -98,7 +98,7 @@ impl Facts<'_> {
         let params = params![plan.as_uuid(), session.as_str(), limit];
         let rows = self.0.rows(Query::StepLinesHeld, params).await?;
         let held = rows.into_iter().map(|row| {
-            let line = step::line(row)?;
+            let line = step_line::line(row)?;
             Ok(HeldStep {
                 step: line.id,
                 order: line.order,

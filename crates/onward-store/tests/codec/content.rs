@@ -1,10 +1,13 @@
 //! Content for the fields of events: empty text, quotes, U+0000, right-to-left marks, extreme
 //! numbers, any JSON, and the default texts for a missing reason.
 
+use onward_core::StepId;
+use onward_core::id::{BranchId, ReviewId, SessionId, SkillExecutionId};
 use onward_core::plan::PlanFailure;
 use onward_core::step::FailReason;
 use proptest::collection::vec;
 use proptest::num::f64::{NEGATIVE, NORMAL, POSITIVE, SUBNORMAL, ZERO};
+use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
@@ -92,4 +95,24 @@ pub(crate) fn json() -> BoxedStrategy<Value> {
         ]
     })
     .boxed()
+}
+
+pub(crate) fn step_ids() -> impl Strategy<Value = StepId> {
+    any::<u128>().prop_map(StepId::from_u128)
+}
+
+pub(crate) fn branch_ids() -> impl Strategy<Value = BranchId> {
+    any::<u128>().prop_map(BranchId::from_u128)
+}
+
+pub(crate) fn review_ids() -> impl Strategy<Value = ReviewId> {
+    any::<u128>().prop_map(ReviewId::from_u128)
+}
+
+pub(crate) fn executions() -> impl Strategy<Value = SkillExecutionId> {
+    any::<u128>().prop_map(SkillExecutionId::from_u128)
+}
+
+pub(crate) fn sessions() -> impl Strategy<Value = Option<SessionId>> {
+    option::of(text().prop_map(SessionId::new))
 }

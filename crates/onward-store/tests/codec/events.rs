@@ -13,9 +13,7 @@ use onward_core::event::{
     Change, Created, DecidedBy, Decision, ProgressSource, RequeueReason, ResumedBy, ReviewAction,
     Successor,
 };
-use onward_core::id::{
-    ArtifactId, BranchId, ClaimToken, PlanId, ReviewId, SessionId, SkillExecutionId,
-};
+use onward_core::id::{ArtifactId, ClaimToken, PlanId, SessionId};
 use onward_core::plan::{Brief, ForkedFrom, Origin, PlanFailure};
 use onward_core::policy::{OnDependencyFailure, OnStall};
 use onward_core::routing::Routing;
@@ -24,13 +22,13 @@ use onward_core::step::{
     Claim, Deadline, Evidence, EvidenceKind, FailReason, FieldKind, FieldOption, Gates, NewStep,
     OnDeadline, ReviewBy, ReviewField, ReviewOptions, ReviewScope, SkipCause, StepResult, StepType,
 };
-use onward_core::{Code, Event, Json, PlanStatus, StepId, StepStatus, Timestamp};
+use onward_core::{Code, Event, Json, PlanStatus, StepStatus, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::content::{json, number, text};
+use crate::content::{branch_ids, executions, json, number, review_ids, sessions, step_ids, text};
 
 /// Any event.
 pub(crate) fn events() -> BoxedStrategy<Event> {
@@ -47,36 +45,12 @@ pub(crate) fn events() -> BoxedStrategy<Event> {
     .boxed()
 }
 
-fn step_ids() -> impl Strategy<Value = StepId> {
-    any::<u128>().prop_map(StepId::from_u128)
-}
-
-fn branch_ids() -> impl Strategy<Value = BranchId> {
-    any::<u128>().prop_map(BranchId::from_u128)
-}
-
-fn review_ids() -> impl Strategy<Value = ReviewId> {
-    any::<u128>().prop_map(ReviewId::from_u128)
-}
-
-fn executions() -> impl Strategy<Value = SkillExecutionId> {
-    any::<u128>().prop_map(SkillExecutionId::from_u128)
-}
-
-fn sessions() -> impl Strategy<Value = Option<SessionId>> {
-    option::of(text().prop_map(SessionId::new))
-}
-
 fn spans() -> impl Strategy<Value = Option<Duration>> {
     option::of(prop_oneof![0..100_u64, any::<u64>()].prop_map(Duration::from_millis))
 }
 
 fn statuses() -> impl Strategy<Value = StepStatus> {
     select(&StepStatus::ALL[..])
-}
-
-fn dependency_policies() -> impl Strategy<Value = OnDependencyFailure> {
-    select(&OnDependencyFailure::ALL[..])
 }
 
 fn new_steps() -> BoxedStrategy<NewStep> {
@@ -89,7 +63,11 @@ fn new_steps() -> BoxedStrategy<NewStep> {
         limits,
         gates(),
         option::of(step_ids()),
-        (vec(text(), 0..3), 0..=9_u8, dependency_policies()),
+        (
+            vec(text(), 0..3),
+            0..=9_u8,
+            select(&OnDependencyFailure::ALL[..]),
+        ),
     )
         .prop_map(
             |(id, about, depends_on, limits, gates, supersedes, queue)| {
@@ -192,7 +170,11 @@ fn created() -> BoxedStrategy<Created> {
     let origins = select(&Origin::ALL[..]);
     let list = (vec(new_steps(), 0..3), vec(branches(), 0..3));
     let policy = (spans(), select(&OnStall::ALL[..]));
-    let settings = (routings(), option::of(budgets()), dependency_policies());
+    let settings = (
+        routings(),
+        option::of(budgets()),
+        select(&OnDependencyFailure::ALL[..]),
+    );
     (
         (any::<u128>(), origins),
         brief,

@@ -16,7 +16,7 @@ use crate::events::events;
 const STEP: StepId = StepId::from_u128(7);
 
 /// Keys at the top level that may be absent: optional ones, and those for readers only.
-const OPTIONAL_KEYS: [&str; 31] = [
+const OPTIONAL_KEYS: [&str; 32] = [
     "answers",
     "assignee",
     "attempt",
@@ -33,6 +33,7 @@ const OPTIONAL_KEYS: [&str; 31] = [
     "labels",
     "note",
     "onDeadline",
+    "onDependencyFailure",
     "origin",
     "outputFormattingNotes",
     "percent",
@@ -59,6 +60,7 @@ fn names() -> impl Strategy<Value = String> {
         "step_skipped",
         "step_requeued",
         "step_progressed",
+        "step_orphaned",
         "branch_taken",
         "user_reviewed",
         "session_resumed",

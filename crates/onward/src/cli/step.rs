@@ -12,7 +12,8 @@ use clap::Subcommand;
 use onward_core::command::{Modification, ModifyPlan};
 use onward_core::{Code, PlanId, StepId};
 use onward_engine::Sheet;
-use onward_engine::next_step::{NextStep, Peek};
+use onward_engine::next_step::NextStep;
+use onward_engine::peek::Peek;
 use serde::Serialize;
 
 use super::Context;

@@ -45,7 +45,7 @@ pub(crate) struct Watch {}
 
 pub(super) async fn run(cx: &Context) -> Result {
     if !exists(cx) {
-        // Nothing can change in the empty database that stands for a missing one.
+        // Nothing can change in the empty database that replaces a missing one.
         return status::run(cx).await;
     }
     let database = Database::open(cx).await?;

@@ -25,8 +25,8 @@ pub(super) struct Input {
     limit: Option<u32>,
     /// Only texts of this plan
     plan_id: Option<String>,
-    /// result: of a step; note: own text; source: document; data: tables, values; finding:
-    /// conclusion; quote: excerpt; late_result: rejected result
+    /// result: of a step; note: own text; source: document; data: values; finding:
+    /// conclusion; quote: excerpt; late_result: rejected result; other: anything else
     artifact_type: Option<Kind>,
     /// Created at or after this RFC 3339 time
     #[schemars(length(max = MAX_TIME))]

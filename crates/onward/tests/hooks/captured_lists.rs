@@ -189,7 +189,7 @@ fn a_later_session_changes_no_step_of_the_plan_that_it_continues() {
         ],
     );
     end(&harness, "s1");
-    begin(&harness, "s2", "go on");
+    begin(&harness, "s2", "resume");
     report(
         &harness,
         "s2",

@@ -34,6 +34,7 @@ pub(crate) const ROUTES: &[(&str, &str, Route)] = &[
     ("GET", "CALLBACK", Public),
     // Ends the session: `pages/access.rs`.
     ("POST", "/logout", Separate),
+    ("GET", "/journal", Page("viewer", &[])),
     ("GET", "/notices", Page("viewer", &[])),
     ("GET", "/plans", Page("viewer", &[])),
     ("POST", "/plans/sample", Page("agent", &[])),

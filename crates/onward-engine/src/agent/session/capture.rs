@@ -6,8 +6,8 @@
 //! refused edit is skipped: the plan belongs to its users, too.
 
 use onward_core::capture::{
-    CapturePolicy, CapturedStep, Diff, Edit, Mode, Outline, TaskList, TaskReport, TaskStatus,
-    continues_plan, diff, names_plan, outline, rewrites_plan,
+    CAPTURED_SUMMARY, CapturePolicy, CapturedStep, Diff, Edit, Mode, Outline, TaskList, TaskReport,
+    TaskStatus, continues_plan, diff, names_plan, outline, rewrites_plan,
 };
 use onward_core::command::{
     CreatePlan, Modification, ModifyPlan, StartStep, StepSpec, SubmitResult,
@@ -40,8 +40,6 @@ const MAX_PLANS: u32 = 10;
 const MAX_HELD: u32 = 20;
 /// Maximum characters of a captured plan's name.
 const MAX_PLAN_NAME: usize = 80;
-/// The summary of a step that the agent has marked as completed.
-pub(crate) const CAPTURED_SUMMARY: &str = "Marked as completed in the agent's task list.";
 /// The rationale of modifications.
 const RATIONALE: &str = "mirrors the agent's task list";
 

@@ -7,7 +7,7 @@
 use onward_core::role::Permission;
 use onward_core::turn::State;
 use onward_core::turn::escalation::EscalationState;
-use onward_store::Sessions;
+use onward_store::{CONNECTION, Session, Sessions};
 
 use super::recorder::UNJUDGED;
 use crate::caller::Caller;
@@ -44,7 +44,8 @@ fn call_ids(known: &[String]) -> Vec<String> {
 }
 
 impl Engine {
-    /// Loads the stored state of an agent or subagent. `None` if the session is not recorded.
+    /// Loads the stored state of an agent or subagent. `None` if the session is not recorded, or
+    /// only by a connection that names it.
     pub async fn session_snapshot(
         &self,
         caller: &Caller,
@@ -57,7 +58,9 @@ impl Engine {
             let (id, name) = (id.clone(), name.clone());
             Box::pin(async move { Sessions(tx).session_state(&id, &name).await })
         });
-        Ok(found.await?.map(|(session, watched, turn)| {
+        let is_observed = |session: &Session| session.agent != CONNECTION || session.switched_off;
+        let found = found.await?.filter(|(session, ..)| is_observed(session));
+        Ok(found.map(|(session, watched, turn)| {
             let watched = watched.unwrap_or_default();
             let current = turn.as_ref().filter(|turn| turn.ended.is_none());
             let is_same_turn = current.is_some_and(|turn| turn.number == watched.turn);

@@ -94,21 +94,20 @@ pub(super) async fn read(tx: &mut Tx, id: StepId, max_chars: usize) -> Result<St
     let (step, name, research_question) = step_details(sheet, step, &mut budget);
 
     let decision = decision.filter(|decision| budget.spend(decision_cost(decision)));
-    let mut dependencies = dependencies(tx, &spec_needs).await?;
-    for dependency in &mut dependencies {
-        budget.spend(ENTRY_COST);
-        for text in [&mut dependency.result_summary, &mut dependency.reason] {
-            if let Some(text) = text {
-                let limit = budget.left() / 8;
-                budget.text(text, limit);
-            }
-        }
-    }
-
     let needs = |below| Briefs::CompletedNeeded(id, below);
     let mut results = results(tx, needs, u32::MAX, &BTreeSet::new(), &mut budget).await?;
     add_evidence(tx, results.iter_mut(), &mut budget).await?;
     add_data(tx, results.iter_mut(), &mut budget).await?;
+
+    let mut share = budget.share(4);
+    let mut dependencies = dependencies(tx, &spec_needs).await?;
+    dependencies.retain_mut(|dependency| {
+        let outcome = dependency.reason.as_mut();
+        let mut none = String::new();
+        let outcome = outcome.or(dependency.result_summary.as_mut());
+        share.entry(ENTRY_COST, outcome.unwrap_or(&mut none))
+    });
+    budget.return_share(share);
 
     let mut share = budget.share(4);
     let feedback = feedback(tx, plan, id, has_feedback, &mut share).await?;

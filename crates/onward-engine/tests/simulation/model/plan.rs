@@ -223,6 +223,18 @@ impl Plan {
         step.status == StepStatus::Pending && step.spec.depends_on.iter().any(open)
     }
 
+    /// Whether one of the dependencies that the step waits for has failed.
+    pub(crate) fn waits_for_failed(&self, step: &Step) -> bool {
+        let has_failed = |id: &StepId| {
+            self.index_of(*id)
+                .is_some_and(|index| self.steps[index].status == StepStatus::Failed)
+        };
+        let continues = step.spec.on_dependency_failure == OnDependencyFailure::Continue;
+        step.status == StepStatus::Pending
+            && !continues
+            && step.spec.depends_on.iter().any(has_failed)
+    }
+
     pub(crate) fn is_stalled(&self, index: usize, now: Timestamp) -> bool {
         let active_until = self.steps[index].active_until(self.threshold);
         active_until.is_some_and(|active_until| now > active_until)

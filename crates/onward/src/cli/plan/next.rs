@@ -6,7 +6,8 @@ use std::fmt::Write;
 use clap::Args;
 use onward_core::id::SessionId;
 use onward_core::policy::MAX_SESSION_ID;
-use onward_engine::next_step::{NextStep as NextResult, Peek};
+use onward_engine::next_step::NextStep as NextResult;
+use onward_engine::peek::Peek;
 
 use crate::cli::Context;
 use crate::cli::database::Database;

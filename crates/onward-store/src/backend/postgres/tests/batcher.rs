@@ -84,7 +84,8 @@ fn step(plan: u128, order: u128) -> Statement {
         0i64,
         None::<uuid::Uuid>,
         "",
-        5i64
+        5i64,
+        "block"
     ]);
     Statement::new(Query::StepInsert, row)
 }
