@@ -124,7 +124,7 @@ fn constraints_and_indexes_of_sqlite_contain_no_list() {
 }
 
 /// Statements of frequent calls and lists, with parameters.
-const HOT: [(&str, &str); 48] = [
+const HOT: [(&str, &str); 51] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
     ("step_facts_and_ready", "'t', {id}"),
@@ -148,6 +148,9 @@ const HOT: [(&str, &str); 48] = [
     ("notices_due_locked", "'t', 1, 1"),
     ("notices_after", "'t', 1, 1"),
     ("plans_in", "'t', 1, 1, {id}, 1, 'failed', 1"),
+    ("plans_archived", "'t', 1, 1, {id}, 1"),
+    ("plans_archived_count", "'t', 1"),
+    ("journal", "'t', '/d', 1, {id}, 1"),
     ("plans_by_status", "'t'"),
     ("plans_ended_before", "'t', 1, 1, 'failed'"),
     ("plans_found", "'t', 1, {id}, 1, 'failed', 'word'"),
@@ -275,6 +278,8 @@ async fn frequent_statements_use_an_index(harness: &Harness) {
                 let few = [
                     "steps_stalled",
                     "plans_in",
+                    "plans_archived",
+                    "journal",
                     "plans_found",
                     "plans_ended_before",
                     "directory_plans_open",

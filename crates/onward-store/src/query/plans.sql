@@ -68,7 +68,8 @@ ORDER BY acted_at DESC, plan_id DESC;
 
 -- name: plans_archived_count
 SELECT count(*) AS plans FROM plans
-WHERE tenant_id = $1 AND origin = 'agent' AND ended_at IS NULL AND acted_at < $2;
+WHERE tenant_id = $1 AND origin = 'agent' AND ended_at IS NULL
+    AND acted_about <= CAST($2 AS bigint) / 10000 AND acted_at < $2;
 
 -- name: plan_route
 UPDATE plans SET project_key = $3, labels = $4, priority = CAST($5 AS bigint)
