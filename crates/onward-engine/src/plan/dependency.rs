@@ -1,6 +1,7 @@
 //! The outcomes of the steps that a step depends on, for the agent that works on it.
 
-use onward_core::{StepId, StepStatus};
+use onward_core::step::StepState;
+use onward_core::{Step, StepId, StepStatus};
 use onward_store::{StepLine, Steps, Tx};
 
 use crate::error::Error;
@@ -42,5 +43,20 @@ impl Dependency {
             result_summary: line.result_summary,
             reason: line.failure.map(|reason| reason.to_string()),
         }
+    }
+
+    /// Restores what an earlier response stated. The result of a completed step does not change, so it
+    /// is not replayed.
+    pub(crate) fn replay(&mut self, step: &Step) {
+        self.order = step.order;
+        self.status = step.status();
+        if self.status != StepStatus::Completed {
+            self.result_summary = None;
+        }
+        self.reason = if let StepState::Failed { reason, .. } = &step.state {
+            Some(reason.to_string())
+        } else {
+            None
+        };
     }
 }

@@ -426,7 +426,7 @@ pub(crate) async fn started(
     };
     let head = view.head();
     let surroundings = view.surroundings(tx, step).await?;
-    let dependencies = dependencies(tx, &step.spec.depends_on).await?;
+    let dependencies = view.dependencies(tx, step).await?;
     // Another step that the session holds is in progress, too.
     let session = claim.session.as_ref();
     let session = session.filter(|_| head.counts.in_progress > 1);
@@ -513,6 +513,20 @@ impl<'p> PlanView<'p> {
             Self::Stored(head) => Cached(Facts(tx)).surroundings(head.id, step).await?,
             Self::Replayed(plan) => plan.surroundings(step),
         })
+    }
+
+    /// The outcomes of the steps that a step depends on.
+    async fn dependencies(self, tx: &mut Tx, step: &Step) -> Result<Vec<Dependency>, Error> {
+        let mut stored = dependencies(tx, &step.spec.depends_on).await?;
+        if let Self::Replayed(plan) = self {
+            for dependency in &mut stored {
+                if let Some(step) = plan.step(dependency.step) {
+                    dependency.replay(step);
+                }
+            }
+            stored.sort_by_key(|dependency| dependency.order);
+        }
+        Ok(stored)
     }
 
     /// The steps that the session holds.
