@@ -51,8 +51,10 @@ impl Watcher {
         }
     }
 
-    /// Starts a round. A wake-up that is too late counts as a sleep. So does a clock that was set
-    /// back, because earlier times cannot be compared with later ones.
+    /// Starts a round, or continues it after a part of its work. A wake-up that is too late counts as a
+    /// sleep, and so does a pause in the work that is longer than the tolerance: the work itself never
+    /// does, however long it takes. A clock that was set back counts as a sleep because earlier times
+    /// cannot be compared with later ones.
     pub fn wake(&mut self, now: Timestamp) {
         if now > later(self.due_at, self.policy.tolerance) || now < self.woke_at {
             self.woke_at = now;
@@ -72,9 +74,10 @@ impl Watcher {
         self.must_reschedule = false;
     }
 
-    /// Ends the round. The next one is planned for `due_at`.
+    /// Ends the round. The next one is planned for `due_at`, or for now if that has passed while the
+    /// round worked.
     pub fn sleep_until(&mut self, due_at: Timestamp) {
-        self.due_at = due_at;
+        self.due_at = due_at.max(self.seen_at);
     }
 
     /// The last time at which the monitor must not act on something that has been inactive since
@@ -121,6 +124,24 @@ mod tests {
     #[test]
     fn a_late_wake_up_adds_one_grace_period() {
         assert_eq!(woken_at(106).deadline(at(10), at(90)), at(166));
+    }
+
+    #[test]
+    fn work_is_not_a_sleep() {
+        let mut watcher = woken_at(100);
+        for seconds in 101..400 {
+            watcher.wake(at(seconds));
+        }
+        watcher.sleep_until(at(101));
+        watcher.wake(at(400));
+        assert_eq!(watcher.deadline(at(10), at(90)), at(90));
+    }
+
+    #[test]
+    fn a_pause_in_the_work_is_a_sleep() {
+        let mut watcher = woken_at(100);
+        watcher.wake(at(106));
+        assert_eq!(watcher.deadline(at(10), at(90)), at(166));
     }
 
     #[test]

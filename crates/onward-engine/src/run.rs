@@ -10,13 +10,14 @@ mod command;
 mod evaluate;
 mod write;
 
-use onward_core::command::StartNext;
+use onward_core::command::{HandleStalls, StartNext};
+use onward_core::decide::handle_stalls;
 use onward_core::event::Created;
 use onward_core::{Command, Event, StepId};
 use onward_store::Tx;
 
 use crate::error::Error;
-use evaluate::{evaluate, evaluate_new_plan, evaluate_step};
+use evaluate::{evaluate, evaluate_new_plan, evaluate_stalls, evaluate_step};
 use write::commit;
 
 pub(crate) use command::{Applied, CommandContext, CommandOutcome, Target};
@@ -34,6 +35,22 @@ pub(crate) async fn run(
         Some(evaluation) => commit(tx, evaluation, ctx, commit_seq),
         None => Ok(CommandOutcome::NotFound),
     }
+}
+
+/// Handles the stalls of a plan whose facts this transaction has loaded.
+pub(crate) fn run_loaded(
+    tx: &mut Tx,
+    facts: handle_stalls::Facts,
+    command: &HandleStalls,
+    ctx: &CommandContext,
+    commit_seq: Option<u64>,
+) -> Result<CommandOutcome, Error> {
+    commit(
+        tx,
+        evaluate_stalls(facts, command, ctx.now),
+        ctx,
+        commit_seq,
+    )
 }
 
 /// Appends events to a plan that this transaction created.

@@ -82,9 +82,9 @@ pub use row::session::{
     CallLine, Captured, Primed, SeenClaim, Session, SessionLine, Turn, TurnStep, Watched,
 };
 pub use row::step_line::{StepLine, StepNote};
-pub use store::Store;
 pub use store::address::{Address, distribute, restore, schema};
 pub use store::open::{Options, Prepare};
+pub use store::{Pipeline, Store};
 pub use sync::SyncMode;
 pub use tx::Tx;
 pub use vector_index::{Indexed, MANY, Many, VectorExtension};

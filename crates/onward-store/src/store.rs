@@ -14,7 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::broadcast;
 
-use crate::backend::postgres::{Connecting, Mode};
+use crate::backend::Exec;
+use crate::backend::postgres::{Connecting, Mode, Postgres, Shared};
 use crate::backend::sqlite::{self, Readers, Work, Writer};
 use crate::change::Changed;
 use crate::distribution::Distribution;
@@ -40,6 +41,11 @@ pub struct Store {
     /// SQLite: the file that announces the version of this process.
     presence: Arc<OnceLock<std::fs::File>>,
 }
+
+/// Where many transitions run at the same time ([`Store::transition_in`]). It is for one batch of
+/// work: after a lost connection it has none.
+#[derive(Default)]
+pub struct Pipeline(OnceLock<Arc<Shared>>);
 
 #[derive(Clone)]
 enum Backend {
@@ -80,6 +86,37 @@ impl Store {
         self.work(tenant, true, work).await
     }
 
+    /// Like [`Self::transition`], for many plans of several tenants at the same time. On PostgreSQL, their
+    /// transactions follow each other on one connection, each under its own tenant, without waiting for
+    /// the responses to those before it; a locked plan is an error. On SQLite, one transaction holds
+    /// many of them. All of a pipeline must be polled by one task.
+    pub async fn transition_in<A, E, F>(
+        &self,
+        pipeline: &Pipeline,
+        tenant: &Arc<str>,
+        mut work: F,
+    ) -> Result<A, E>
+    where
+        A: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send + 'static,
+    {
+        let postgres = match &self.backend {
+            Backend::Sqlite { .. } => return self.work(tenant, false, work).await,
+            Backend::Postgres { postgres, .. } => postgres.get().await?,
+        };
+        let shared = pipeline.0.get_or_init(|| postgres.share());
+        let mut mode = postgres.sharing_mode();
+        for _ in 0..=MAX_RETRIES {
+            let exec = postgres.begin_in(Arc::clone(tenant), mode, shared);
+            match self.attempt(&postgres, exec, tenant, &mut work).await? {
+                Attempt::Answered(answer) => return answer,
+                Attempt::Lost { .. } => mode = Mode::Lock,
+            }
+        }
+        Err(Error::LostRace.into())
+    }
+
     async fn work<A, E, F>(&self, tenant: &Arc<str>, advances: bool, mut work: F) -> Result<A, E>
     where
         A: Send + 'static,
@@ -92,7 +129,12 @@ impl Store {
                 let (job, answer) = job(tenant, work, &self.watchers, &self.faults);
                 wait(answer, writer.send(job, length)).await
             }
-            Backend::Postgres { contention, .. } => {
+            Backend::Postgres {
+                postgres,
+                contention,
+                ..
+            } => {
+                let postgres = postgres.get().await?;
                 let mut race = 0;
                 let mut mode = if advances {
                     contention.next()
@@ -100,7 +142,8 @@ impl Store {
                     Mode::Lock
                 };
                 loop {
-                    match self.attempt(tenant, mode, &mut work).await? {
+                    let exec = postgres.begin(Arc::clone(tenant), mode);
+                    match self.attempt(&postgres, exec, tenant, &mut work).await? {
                         Attempt::Answered(answer) => return answer,
                         Attempt::Lost { .. } if race == MAX_RETRIES => {
                             return Err(Error::LostRace.into());
@@ -119,8 +162,9 @@ impl Store {
     /// Runs one attempt on PostgreSQL.
     async fn attempt<A, E, F>(
         &self,
+        postgres: &Postgres,
+        exec: Box<dyn Exec>,
         tenant: &Arc<str>,
-        mode: Mode,
         work: &mut F,
     ) -> Result<Attempt<Result<A, E>>, Error>
     where
@@ -128,16 +172,12 @@ impl Store {
         F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E>,
     {
         let Backend::Postgres {
-            postgres,
-            cache,
-            contention,
+            cache, contention, ..
         } = &self.backend
         else {
             return Err(gone());
         };
-        let postgres = postgres.get().await?;
         let session = |cache: &PlanCache| CacheSession::new(cache.clone(), Arc::clone(tenant));
-        let exec = postgres.begin(Arc::clone(tenant), mode);
         let mut tx = Tx::new(exec, Arc::clone(tenant), self.faults.clone())
             .with_cache(cache.as_ref().map(session));
         let answer = work(&mut tx).await;
@@ -241,6 +281,16 @@ impl Store {
             Backend::Postgres { postgres, .. } => postgres.get().await?.lead(lead.name()).await,
         };
         leader.map(Leadership)
+    }
+
+    /// Whether a server holds the lease of a duty. On SQLite, this is not known.
+    pub async fn has_leader(&self, lead: Lead) -> Result<bool, Error> {
+        match &self.backend {
+            Backend::Sqlite { .. } => Ok(false),
+            Backend::Postgres { postgres, .. } => {
+                postgres.get().await?.has_leader(lead.name()).await
+            }
+        }
     }
 
     /// Builds a sign-bit index for each tenant with many chunks, and drops indexes that are no

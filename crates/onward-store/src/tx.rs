@@ -155,8 +155,17 @@ impl Tx {
             Some(Error::Unavailable { .. } | Error::Overloaded(_))
         );
         let is_valid = (single_snapshot && !self.used_cache()) || is_unavailable;
-        let guarded = self.guarded || self.queued.iter().any(Statement::checks_version);
-        self.versions.have_changed() || !(is_valid || guarded)
+        self.versions.have_changed() || !(is_valid || self.checks_version())
+    }
+
+    /// Whether one of its writes checks a version.
+    pub(crate) fn checks_version(&self) -> bool {
+        self.guarded || self.queued.iter().any(Statement::checks_version)
+    }
+
+    /// Whether the commit must check the versions of the plans that it has read.
+    pub(crate) fn is_optimistic(&self) -> bool {
+        matches!(self.exec.isolation(), Isolation::Optimistic { .. })
     }
 
     /// Whether a decision was based on the plan cache.

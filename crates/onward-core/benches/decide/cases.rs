@@ -278,7 +278,7 @@ pub(crate) fn whole_list(size: u32) -> Vec<Case> {
             Rc::new(exhausted),
             start_next(true),
             minute(135),
-            &["step_failed", "step_started"],
+            &["step_failed"],
         ),
         case(
             "HandleStalls, all steps in progress, none stalled",

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use onward_store::{Obstacle, ObstacleKind, Tenants};
+use onward_core::Timestamp;
+use onward_store::{Lead, Obstacle, ObstacleKind, Tenants};
 
 use crate::caller::LOCAL;
 use crate::engine::Engine;
@@ -42,10 +43,16 @@ impl Engine {
         Ok(found)
     }
 
-    /// Whether no process sweeps: a plan or tool call has been due for a minute. Independent of how
-    /// the leader is elected, and also true if the leader hangs.
+    /// Whether no process sweeps: a plan or tool call has been due for a minute, this process has not
+    /// looked for due plans in that time, and no other server holds the lease. A server with a long
+    /// backlog does sweep; a leader that hangs reports it.
     pub async fn sweep_has_no_leader(&self) -> Result<bool, Error> {
+        let now = self.now();
+        let is_recent = |at: Timestamp| now.since(at) <= SWEEP_DELAY;
         let first = self.first_due().await?;
-        Ok(first.is_some_and(|at| self.now().since(at) > SWEEP_DELAY))
+        if first.is_none_or(is_recent) || self.last_sweep_at().is_some_and(is_recent) {
+            return Ok(false);
+        }
+        Ok(self.sweep_waker.leads() || !self.store.has_leader(Lead::Sweep).await?)
     }
 }

@@ -5,32 +5,39 @@
 //! One process per database sweeps. After a start, or after a sleep past its deadline, the sweep
 //! gives steps and calls that were already inactive one grace period; see [`Watcher`].
 
+mod check;
 mod deadlines;
+mod queue;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use onward_core::attention::{Word, attention, no_agent_at};
-use onward_core::command::HandleStalls;
-use onward_core::decide::handle_stalls;
-use onward_core::finding::Finding;
-use onward_core::next_check::{self, Due};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use onward_core::policy::CLOCK_TOLERANCE;
 use onward_core::watcher::{Watcher, WatcherPolicy};
-use onward_core::{Command, PlanHead, PlanId, Timestamp};
-use onward_store::{
-    Cached, DueChecks, DuePlan, Facts, Lead, Notifications, PlanLists, Steps, Transitions, Tx,
-};
+use onward_core::{PlanId, Timestamp};
+use onward_store::{DueChecks, DuePlan, Lead, Pipeline};
 use tokio::sync::watch;
 
-use crate::agent::tool_calls::{RETRY_AFTER, RecoveryReport};
-use crate::caller::Caller;
+use crate::agent::tool_calls::RecoveryReport;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::run::{CommandContext, CommandOutcome, Target, run};
+use check::Checked;
+use queue::Queue;
 
-/// Number of plans per query.
+/// Maximum number of plans that a round takes at its start. Those after them are in the next round.
+const ROUND_SIZE: u32 = 10_000;
+/// Maximum number of plans that become due during a round and are taken per look.
+const FRESH_SIZE: u32 = 1_000;
+/// Number of plans that are checked at the same time.
+const CONCURRENT: usize = 64;
+/// Number of sessions with open calls per query.
 const BATCH_SIZE: u32 = 256;
+/// Interval at which a round looks for what has become due in the meantime.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval at which changes by other processes are polled: SQLite sends no notifications. On
 /// PostgreSQL, notifications arrive sooner.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -50,6 +57,43 @@ pub struct SweepRound {
     pub calls: RecoveryReport,
     /// The next deadline.
     pub next_at: Option<Timestamp>,
+    /// Duration of the round.
+    pub took: Duration,
+}
+
+impl SweepRound {
+    fn add(&mut self, due: DuePlan, checked: Checked) {
+        self.checked += 1;
+        match checked {
+            Checked::Changed => self.changed.push((due.tenant, due.plan)),
+            Checked::Unchanged => {}
+            Checked::Failed(why) => self.failed.push((due.tenant, due.plan, why)),
+        }
+    }
+}
+
+/// The pipelines of a round, used in turn.
+#[derive(Default)]
+struct Lanes {
+    first: Pipeline,
+    second: Pipeline,
+    takes_second: AtomicBool,
+}
+
+impl Lanes {
+    fn next(&self) -> &Pipeline {
+        if self.takes_second.fetch_xor(true, Ordering::Relaxed) {
+            &self.second
+        } else {
+            &self.first
+        }
+    }
+}
+
+/// A part of a round that is done.
+enum Done {
+    Plan(DuePlan, Checked),
+    Calls(Result<RecoveryReport, Error>),
 }
 
 impl Engine {
@@ -59,61 +103,114 @@ impl Engine {
     }
 
     /// One round: checks all plans and tool calls that are due, and acts on the findings.
+    ///
+    /// Plans of different tenants are checked at the same time, in turn, and so are those that become
+    /// due during the round: neither a long backlog nor a plan that cannot be reached delays them.
     pub async fn sweep(&self, watcher: &mut Watcher) -> Result<SweepRound, Error> {
+        let began = tokio::time::Instant::now();
+        let mut round = SweepRound::default();
+        let Some(now) = self.look(watcher).await? else {
+            round.next_at = self.now().checked_add(POLL_INTERVAL);
+            watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
+            return Ok(round);
+        };
+        let lanes = Lanes::default();
+        let mut running: FuturesUnordered<BoxFuture<'_, Done>> = FuturesUnordered::new();
+        let mut checks_calls = !watcher.must_reschedule();
+        if checks_calls {
+            let calls = self.sweep_calls(*watcher, now, BATCH_SIZE);
+            running.push(calls.map(Done::Calls).boxed());
+        } else {
+            self.reschedule(now, &lanes).await?;
+            // Few sessions have open calls, so all of them are checked.
+            let calls = self.sweep_calls(*watcher, Timestamp::MAX, u32::MAX);
+            round.calls.add(calls.await?);
+            watcher.rescheduled();
+        }
+        let backlog = self.due_between(Timestamp::MIN, now, ROUND_SIZE).await?;
+        let mut queue = Queue::new(backlog, now);
+        let mut skipped = false;
+        let mut look_at = began + LOOK_INTERVAL;
+        loop {
+            while running.len() <= CONCURRENT
+                && let Some(due) = queue.next()
+            {
+                if self.sweep_waker.is_postponed(due.plan, self.now()) {
+                    queue.done(due.plan);
+                    skipped = true;
+                } else {
+                    running.push(self.check_due(due, *watcher, lanes.next()).boxed());
+                }
+            }
+            self.sweep_waker.record_overdue(queue.len());
+            tokio::select! {
+                done = running.next() => match done {
+                    Some(Done::Plan(due, checked)) => {
+                        queue.done(due.plan);
+                        round.add(due, checked);
+                    }
+                    Some(Done::Calls(report)) => {
+                        round.calls.add(report?);
+                        checks_calls = false;
+                    }
+                    None => break,
+                },
+                () = tokio::time::sleep_until(look_at) => {}
+            }
+            // Only a pause in which nothing completes is a sleep.
+            watcher.wake(self.now());
+            if tokio::time::Instant::now() < look_at {
+                continue;
+            }
+            let now = self.look(watcher).await?;
+            look_at = tokio::time::Instant::now() + LOOK_INTERVAL;
+            let Some(now) = now else {
+                break;
+            };
+            let fresh = self.due_between(queue.seen(), now, FRESH_SIZE).await?;
+            queue.add(fresh, now);
+            if !checks_calls {
+                let calls = self.sweep_calls(*watcher, now, BATCH_SIZE);
+                running.push(calls.map(Done::Calls).boxed());
+                checks_calls = true;
+            }
+        }
+        drop(running);
+        self.sweep_waker.record_overdue(queue.len());
+        round.next_at = self.first_due().await?;
+        if skipped {
+            // What cannot be reached stays due.
+            let later = self.now().checked_add(POLL_INTERVAL);
+            round.next_at = round.next_at.max(later);
+        }
+        self.sweep_waker.record_check(self.now());
+        watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
+        round.took = began.elapsed();
+        Ok(round)
+    }
+
+    async fn check_due(&self, due: DuePlan, watcher: Watcher, pipeline: &Pipeline) -> Done {
+        let checked = self.check(&due, watcher, pipeline).await;
+        Done::Plan(due, checked)
+    }
+
+    /// Looks at the clock, before the plans that are due by it. `None` if it may be wrong: then nothing
+    /// is checked.
+    async fn look(&self, watcher: &mut Watcher) -> Result<Option<Timestamp>, Error> {
         // On PostgreSQL, the time of the database counts, not that of this machine.
         self.refresh_clock().await?;
         let now = self.now();
-        let mut round = SweepRound::default();
         if self.clock_is_settling() {
-            // Nothing is checked by a clock that may be wrong.
-            round.next_at = now.checked_add(POLL_INTERVAL);
-            watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
-            return Ok(round);
+            return Ok(None);
         }
         watcher.wake(now);
-        // Few sessions have open calls, so all of them are checked if their due times may be wrong.
-        let (calls_until, calls_limit) = if watcher.must_reschedule() {
-            self.reschedule(now).await?;
-            (Timestamp::MAX, u32::MAX)
-        } else {
-            (now, BATCH_SIZE)
-        };
-        loop {
-            let due = self.due_until(now).await?;
-            let full = due.len() >= usize::try_from(BATCH_SIZE).unwrap_or(usize::MAX);
-            for plan in due {
-                round.checked += 1;
-                match self.check_plan(&plan, *watcher, now).await {
-                    Ok(true) => round.changed.push((plan.tenant, plan.plan)),
-                    Ok(false) => {}
-                    Err(
-                        error @ Error::Store(
-                            onward_store::Error::Unavailable { .. }
-                            | onward_store::Error::Overloaded(_),
-                        ),
-                    ) => {
-                        return Err(error);
-                    }
-                    // One damaged plan must not prevent checks of the others.
-                    Err(error) => {
-                        self.postpone(&plan, now).await?;
-                        round
-                            .failed
-                            .push((plan.tenant, plan.plan, error.to_string()));
-                    }
-                }
-            }
-            if !full {
-                break;
-            }
-        }
-        let calls = self.sweep_calls(*watcher, calls_until, calls_limit);
-        round.calls = calls.await?;
-        watcher.rescheduled();
-        round.next_at = self.first_due().await?;
         self.sweep_waker.record_check(now);
-        watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
-        Ok(round)
+        Ok(Some(now))
+    }
+
+    /// Number of plans that were due and not checked when the sweep of this process last looked.
+    pub fn overdue_plans(&self) -> usize {
+        self.sweep_waker.overdue()
     }
 
     /// When the sweep of this process last looked for due plans and calls; `None` if another process
@@ -145,8 +242,13 @@ impl Engine {
                 continue;
             };
             let mut watcher = self.watcher();
+            self.sweep_waker.set_leading(true);
             while !leading.is_lost() {
-                let round = self.sweep(&mut watcher).await;
+                let round = tokio::select! {
+                    round = self.sweep(&mut watcher) => round,
+                    () = leading.lost() => break,
+                    _ = stop.wait_for(|stop| *stop) => return,
+                };
                 on_round(&round);
                 let pause = match round {
                     Ok(round) => self.plan_wakeup(round.next_at),
@@ -161,6 +263,7 @@ impl Engine {
                     return;
                 }
             }
+            self.sweep_waker.set_leading(false);
         }
     }
 
@@ -204,28 +307,49 @@ impl Engine {
     }
 
     /// Makes plans due whose next check a wrong clock has planned too late.
-    async fn reschedule(&self, now: Timestamp) -> Result<(), Error> {
+    async fn reschedule(&self, now: Timestamp, lanes: &Lanes) -> Result<(), Error> {
         let latest = now.checked_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
         let no_tenant = Arc::from("");
         let late = self.store.read(&no_tenant, move |tx| {
             Box::pin(async move { DueChecks(tx).late(now, latest).await })
         });
-        for DuePlan { tenant, plan, .. } in late.await? {
-            let advance = self.store.write(&tenant, move |tx| {
-                Box::pin(async move {
-                    DueChecks(tx).advance(plan, now);
-                    Ok::<(), onward_store::Error>(())
-                })
-            });
-            advance.await?;
+        for late in late.await?.chunks(CONCURRENT) {
+            let mut advances = FuturesUnordered::new();
+            for due in late {
+                advances.push(self.advance(due, now, lanes.next()).boxed());
+            }
+            while let Some(advanced) = advances.next().await {
+                advanced?;
+            }
         }
         Ok(())
     }
 
-    async fn due_until(&self, now: Timestamp) -> Result<Vec<DuePlan>, Error> {
+    async fn advance(
+        &self,
+        due: &DuePlan,
+        now: Timestamp,
+        pipeline: &Pipeline,
+    ) -> Result<(), Error> {
+        let plan = due.plan;
+        let advance = self.store.transition_in(pipeline, &due.tenant, move |tx| {
+            Box::pin(async move {
+                DueChecks(tx).advance(plan, now);
+                Ok::<(), onward_store::Error>(())
+            })
+        });
+        Ok(advance.await?)
+    }
+
+    async fn due_between(
+        &self,
+        after: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<DuePlan>, Error> {
         let no_tenant = Arc::from("");
         let due = self.store.read(&no_tenant, move |tx| {
-            Box::pin(async move { DueChecks(tx).due_until(now, BATCH_SIZE).await })
+            Box::pin(async move { DueChecks(tx).due_between(after, until, limit).await })
         });
         Ok(due.await?)
     }
@@ -237,142 +361,6 @@ impl Engine {
         });
         Ok(first.await?)
     }
-
-    /// Postpones the next check of a plan.
-    async fn postpone(&self, due: &DuePlan, now: Timestamp) -> Result<(), Error> {
-        let plan = due.plan;
-        let later = now.checked_add(RETRY_AFTER).unwrap_or(Timestamp::MAX);
-        let postpone = self.store.write(&due.tenant, move |tx| {
-            Box::pin(async move {
-                Cached(Transitions(tx)).due(plan, Due::At(later));
-                Ok::<(), onward_store::Error>(())
-            })
-        });
-        Ok(postpone.await?)
-    }
-
-    /// Checks one plan, acts on its reviews and stalls, and schedules the next check. Returns true if it acted.
-    async fn check_plan(
-        &self,
-        due: &DuePlan,
-        watcher: Watcher,
-        now: Timestamp,
-    ) -> Result<bool, Error> {
-        let caller = Caller::internal(Arc::clone(&due.tenant), "sweep");
-        let plan = due.plan;
-        let ctx = CommandContext {
-            now,
-            author: caller.author(None),
-            watcher: Some(watcher),
-            no_agent_after: self.no_agent_after,
-        };
-        let acted = self.store.write(&caller.tenant, move |tx| {
-            let ctx = ctx.clone();
-            Box::pin(async move {
-                let command = HandleStalls::default();
-                let facts = Facts(tx)
-                    .stalls_of(plan, &command, ctx.watcher, now)
-                    .await?;
-                let Some(mut facts) = facts else {
-                    Cached(Transitions(tx)).due(plan, Due::Never);
-                    return Ok(false);
-                };
-                let reviews = deadlines::handle(tx, &facts.head, &ctx).await?;
-                if reviews.commit_seq.is_some() {
-                    let changed = Facts(tx)
-                        .stalls_of(plan, &command, ctx.watcher, now)
-                        .await?;
-                    facts = changed.unwrap_or(facts);
-                }
-                add_stall_notifications(tx, &facts, &command, now);
-                let command = Command::from(command);
-                let target = Target::Plan(plan);
-                match run(tx, target, &command, &ctx, reviews.commit_seq).await? {
-                    CommandOutcome::Applied(done) => {
-                        let has_changed = reviews.commit_seq.is_some() || !done.events.is_empty();
-                        let idle = report_no_agent(tx, &done.head, &ctx).await?;
-                        let checked = handle_stalls::Facts {
-                            changed_at: if has_changed { now } else { facts.changed_at },
-                            head: done.head,
-                            in_progress: done.steps,
-                            watcher: ctx.watcher,
-                        };
-                        let next = if checked.head.status().is_terminal() {
-                            None
-                        } else {
-                            let next_stall_at = Steps(tx).next_stall_at(plan, now).await?;
-                            let stalls = next_check::after_check(&checked, next_stall_at, now);
-                            stalls.into_iter().chain(idle).chain(reviews.next_at).min()
-                        };
-                        Cached(Transitions(tx)).due(plan, next.map_or(Due::Never, Due::At));
-                        Ok(has_changed)
-                    }
-                    CommandOutcome::Rejected { refusal, .. } => Err(Error::from(refusal)),
-                    CommandOutcome::NotFound => {
-                        Cached(Transitions(tx)).due(plan, Due::Never);
-                        Ok(false)
-                    }
-                }
-            })
-        });
-        acted.await
-    }
-}
-
-/// Queues a notification for every stall of a plan, unless its policy ignores stalls.
-fn add_stall_notifications(
-    tx: &mut Tx,
-    facts: &handle_stalls::Facts,
-    command: &HandleStalls,
-    now: Timestamp,
-) {
-    for stall in handle_stalls::notifiable_stalls(facts, command, now) {
-        Notifications(tx).add_notice(facts.head.id, &Finding::from_stall(&stall), now);
-    }
-}
-
-/// Queues a notification for a plan on which no agent works or can work, once per period without
-/// activity. A
-/// user's own action delays it: they know the plan. Returns when to check again, if not yet.
-async fn report_no_agent(
-    tx: &mut Tx,
-    head: &PlanHead,
-    ctx: &CommandContext,
-) -> Result<Option<Timestamp>, Error> {
-    let limit = ctx.no_agent_after;
-    if no_agent_at(head, ctx.now, limit).is_none() {
-        return Ok(None);
-    }
-    let Some(listed) = PlanLists(tx).listed(head.id, ctx.now).await? else {
-        return Ok(None);
-    };
-    let active_at = listed.sheet.acted_at;
-    let Some(due_at) = no_agent_at(head, active_at, limit) else {
-        return Ok(None);
-    };
-    let due_at = match &ctx.watcher {
-        Some(watcher) => watcher.deadline(active_at, due_at),
-        None => due_at,
-    };
-    if ctx.now <= due_at {
-        return Ok(Some(due_at.next()));
-    }
-    let attention = attention(head, &listed.facts, ctx.now, limit);
-    let finding = match attention.word {
-        Word::NoAgent => Finding::no_agent(attention.since),
-        Word::Blocked => Finding::blocked(attention.since),
-        Word::Stuck
-        | Word::NeedsYou
-        | Word::Working
-        | Word::NotStarted
-        | Word::UnfinishedList
-        | Word::Done
-        | Word::DoneWithFailures
-        | Word::Failed
-        | Word::Cancelled => return Ok(None),
-    };
-    Notifications(tx).add_notice(head.id, &finding, ctx.now);
-    Ok(None)
 }
 
 /// Sleeps. Returns true if stopped.

@@ -271,10 +271,16 @@ async fn handle_stalls(
     let facts = Facts(tx)
         .stalls_of(plan, command, ctx.watcher, ctx.now)
         .await?;
-    Ok(facts.map(|facts| {
-        let events = decide::handle_stalls::decide(&facts, command, ctx.now);
-        Evaluation::new(facts.head, facts.in_progress, events)
-    }))
+    Ok(facts.map(|(facts, _)| evaluate_stalls(facts, command, ctx.now)))
+}
+
+pub(super) fn evaluate_stalls(
+    facts: decide::handle_stalls::Facts,
+    command: &HandleStalls,
+    now: Timestamp,
+) -> Evaluation {
+    let events = decide::handle_stalls::decide(&facts, command, now);
+    Evaluation::new(facts.head, facts.in_progress, events)
 }
 
 async fn resume_session(

@@ -10,16 +10,16 @@ use onward_testbed::{Backend, psql, psql_each};
 use crate::agents::database::TestDatabase;
 use crate::{LIMIT, within_limit};
 
-const HOLD: &str = "select pg_sleep(60)";
-const RELEASE: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
+pub const HOLD: &str = "select pg_sleep(60)";
+pub const RELEASE: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
     where datname = current_database() and query = 'select pg_sleep(60)'";
-const HOLDERS: &str = "select count(*) from pg_stat_activity \
+pub const HOLDERS: &str = "select count(*) from pg_stat_activity \
     where datname = current_database() and query = 'select pg_sleep(60)'";
 const BLOCKED: &str = "select count(*) from pg_stat_activity \
     where datname = current_database() and wait_event_type = 'Lock'";
 
 /// Waits until the query returns `1`.
-async fn wait_for_one(url: &str, query: &str) {
+pub async fn wait_for_one(url: &str, query: &str) {
     let deadline = Instant::now() + LIMIT;
     while psql(url, query).as_deref() != Ok("1") {
         assert!(Instant::now() < deadline, "{query}");

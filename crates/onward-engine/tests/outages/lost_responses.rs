@@ -68,7 +68,10 @@ async fn fail_every_operation(backend: Backend) {
             let failed_to_sync =
                 matches!(&result, Err(Error::Store(error)) if is_input_output_error(error));
             if failed_to_sync {
-                synced.push(call);
+                // The number of operations before the sync depends on the plans that exist.
+                if synced.last() != Some(&call) {
+                    synced.push(call);
+                }
             }
             // The message of any other injected fault ends with the name of its point.
             let message = result.as_ref().err().map(ToString::to_string);

@@ -30,6 +30,7 @@ mod lost_file;
 mod lost_responses;
 mod older_database;
 mod server_crash;
+mod sweep_load;
 mod unresponsive_server;
 
 use std::io;

@@ -161,7 +161,11 @@ impl Request {
                     *watcher = engine.watcher();
                 }
                 Response::from_result(engine.sweep(watcher).await, |round| {
-                    Response::swept(round.changed, round.next_at)
+                    // The other plans were checked.
+                    match round.failed.into_iter().next() {
+                        Some((_, _, error)) => Response::Unavailable(error),
+                        None => Response::swept(round.changed, round.next_at),
+                    }
                 })
             }
         }

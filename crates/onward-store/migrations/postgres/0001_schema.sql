@@ -482,7 +482,7 @@ CREATE TABLE sign_outs (
 );
 
 -- Due times: when the sweep must check each plan. A plan may be checked too early, but never too
--- late. Read across tenants, by `onward_due_until`.
+-- late. Read across tenants, by `onward_due_between`.
 CREATE TABLE due (
     tenant_id text NOT NULL,
     plan_id uuid NOT NULL,
@@ -969,7 +969,7 @@ END;
 $$;
 
 -- The plans that must be checked.
-CREATE FUNCTION onward_due_until(until bigint, most bigint)
+CREATE FUNCTION onward_due_between(after bigint, until bigint, most bigint)
 RETURNS TABLE (tenant_id text, plan_id uuid, at bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
@@ -977,7 +977,11 @@ BEGIN
     IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT tenant_id, plan_id, at FROM due WHERE at <= until ORDER BY at LIMIT most;
+    RETURN QUERY SELECT tenant_id, plan_id, at FROM (
+            SELECT tenant_id, plan_id, at,
+                row_number() OVER (PARTITION BY tenant_id ORDER BY at) AS turn
+            FROM due WHERE at > after AND at <= until) AS queued
+        ORDER BY turn, at LIMIT most;
 END;
 $$;
 
@@ -1214,7 +1218,7 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['onward_tenants', 'onward_obstacles', 'onward_token_of_hash', 'onward_due_first',
-        'onward_due_until', 'onward_due_late', 'onward_due_calls_until', 'onward_due_calls_of_host',
+        'onward_due_between', 'onward_due_late', 'onward_due_calls_until', 'onward_due_calls_of_host',
         'onward_delete_events',
         'onward_word_count', 'onward_search', 'onward_plan_word_count', 'onward_plans_found',
         'onward_near']

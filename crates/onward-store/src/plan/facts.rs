@@ -342,7 +342,7 @@ impl Facts<'_> {
         command: &HandleStalls,
         watcher: Option<Watcher>,
         now: Timestamp,
-    ) -> Result<Option<handle_stalls::Facts>, Error> {
+    ) -> Result<Option<(handle_stalls::Facts, Option<Timestamp>)>, Error> {
         let plan = id.as_uuid();
         let mut questions = self.hold(Query::PlanHeld, *plan);
         let locks = questions.len();
@@ -354,18 +354,23 @@ impl Facts<'_> {
             let ahead = now.checked_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
             Statement::new(Query::StepsToCheck, params![plan, now, ahead])
         });
+        questions.push(Statement::new(Query::StepNextStall, params![plan, now]));
         let mut answers = self.0.query(questions).await?.into_iter().skip(locks);
         let Some(row) = answers.next().and_then(|rows| rows.into_iter().next()) else {
             return Ok(None);
         };
         let head = self.head(&mut row.cells("plans"))?;
         let sheet = first(answers.next(), plan::sheet)?;
-        Ok(Some(handle_stalls::Facts {
+        let in_progress = step::steps(answers.next().unwrap_or_default())?;
+        let stalls_at = |row: Row| row.cells("steps").maybe_at("stalls_at");
+        let next_stall_at = first(answers.next(), stalls_at)?.flatten();
+        let facts = handle_stalls::Facts {
             head,
-            in_progress: step::steps(answers.next().unwrap_or_default())?,
+            in_progress,
             changed_at: sheet.map_or(now, |sheet| sheet.updated_at),
             watcher,
-        }))
+        };
+        Ok(Some((facts, next_stall_at)))
     }
 
     /// The facts for recording that a session resumes a plan; locks the plan until the commit.

@@ -98,8 +98,18 @@ impl Transitions<'_> {
         Written { tag, bytes }
     }
 
-    /// Sets when the sweep must check a plan.
+    /// Sets when the sweep must check a plan. If this depends on a plan that is not locked, the plan
+    /// gets a new version: otherwise a commit that needs an earlier check could be overlooked.
     pub(crate) fn due(&mut self, plan: PlanId, due: Due) {
+        let tx = &mut *self.0;
+        if tx.is_optimistic()
+            && !tx.checks_version()
+            && let Some(known) = tx.versions.get(plan)
+        {
+            let (seq, tag) = (known.seq, VersionTag::random());
+            let params = params![plan.as_uuid(), seq, tag.0, seq, known.tag.0];
+            tx.queue(Statement::new(Query::PlanNote, params).checking_version());
+        }
         if let Some(statement) = transition::due_time(plan, due, None) {
             self.0.queue(statement);
         }

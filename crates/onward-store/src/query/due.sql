@@ -36,10 +36,13 @@ SELECT min(at) AS at FROM (SELECT min(at) AS at FROM due
 -- Differs because row security allows only a function to read the rows of all tenants.
 SELECT onward_due_first() AS at;
 
--- name: due_until (sqlite)
+-- name: due_between (sqlite)
 -- Differs because there is no row security here.
-SELECT tenant_id, plan_id, at FROM due WHERE at <= $1 ORDER BY at LIMIT $2;
+SELECT tenant_id, plan_id, at FROM (
+    SELECT tenant_id, plan_id, at, row_number() OVER (PARTITION BY tenant_id ORDER BY at) AS turn
+    FROM due WHERE at > $1 AND at <= $2) AS queued
+ORDER BY turn, at LIMIT $3;
 
--- name: due_until (postgres)
+-- name: due_between (postgres)
 -- Differs because row security allows only a function to read the rows of all tenants.
-SELECT tenant_id, plan_id, at FROM onward_due_until($1, $2);
+SELECT tenant_id, plan_id, at FROM onward_due_between($1, $2, $3);

@@ -48,9 +48,16 @@ impl DueChecks<'_> {
         self.0.queue(Statement::new(Query::DueAdvance, at));
     }
 
-    /// Plans of all tenants that are due by this instant, longest due first.
-    pub async fn due_until(&mut self, at: Timestamp, limit: u32) -> Result<Vec<DuePlan>, Error> {
-        self.plans(Query::DueUntil, params![at, limit]).await
+    /// Plans of all tenants that became due after `after`, and by `until`: first one plan of each
+    /// tenant, then a second one of each, and so on, the longest due first.
+    pub async fn due_between(
+        &mut self,
+        after: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<DuePlan>, Error> {
+        let params = params![after, until, limit];
+        self.plans(Query::DueBetween, params).await
     }
 
     async fn plans(&mut self, query: Query, params: Vec<Value>) -> Result<Vec<DuePlan>, Error> {

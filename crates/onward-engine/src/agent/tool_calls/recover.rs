@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use onward_core::Timestamp;
 use onward_core::call::owner::owner_exit;
 use onward_core::call::{
@@ -34,6 +36,9 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(600);
 /// Interval between checks of the owner processes on this host.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Number of sessions that are recovered at the same time.
+const CONCURRENT: usize = 4;
+
 /// Result of a recovery run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
@@ -43,6 +48,14 @@ pub struct RecoveryReport {
     pub failed: Vec<(DueSession, String)>,
     /// Number of sessions that have ended, because their process has exited.
     pub ended: usize,
+}
+
+impl RecoveryReport {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.sessions.extend(other.sessions);
+        self.failed.extend(other.failed);
+        self.ended += other.ended;
+    }
 }
 
 /// Result of the recovery of one session.
@@ -152,11 +165,11 @@ impl Engine {
             });
             let due = due.await?;
             let full = due.len() >= usize::try_from(batch_size).unwrap_or(usize::MAX);
-            let round = self.recover_all(due, Some(watcher)).await?;
-            all.sessions.extend(round.sessions);
-            all.failed.extend(round.failed);
-            all.ended += round.ended;
-            if !full {
+            let batch = self.recover_all(due, Some(watcher)).await?;
+            // A session that cannot be reached stays due until the next round.
+            let ends = !full || !batch.failed.is_empty();
+            all.add(batch);
+            if ends {
                 return Ok(all);
             }
         }
@@ -168,25 +181,43 @@ impl Engine {
         watcher: Option<Watcher>,
     ) -> Result<RecoveryReport, Error> {
         let mut all = RecoveryReport::default();
-        for due in sessions {
-            match self.recover_due_session(&due, watcher).await {
+        let mut sessions = sessions.into_iter();
+        let mut running = FuturesUnordered::new();
+        loop {
+            running.extend(
+                (sessions.by_ref().take(CONCURRENT - running.len()))
+                    .map(|due| self.recover_one(due, watcher).boxed()),
+            );
+            let Some((due, recovered)) = running.next().await else {
+                return Ok(all);
+            };
+            match recovered {
                 Ok(Recovered { calls, has_ended }) => {
                     all.ended += usize::from(has_ended);
                     if calls > 0 {
                         all.sessions.push((due, calls));
                     }
                 }
-                Err(error @ Error::Store(onward_store::Error::Unavailable { .. })) => {
-                    return Err(error);
-                }
-                // One damaged session must not prevent checks of the others.
+                // One session that is damaged or cannot be reached must not prevent checks of the others.
                 Err(error) => {
-                    self.postpone_session(&due).await?;
+                    let is_damaged =
+                        !matches!(error, Error::Store(onward_store::Error::Unavailable { .. }));
+                    if is_damaged {
+                        self.postpone_session(&due).await?;
+                    }
                     all.failed.push((due, error.to_string()));
                 }
             }
         }
-        Ok(all)
+    }
+
+    async fn recover_one(
+        &self,
+        due: DueSession,
+        watcher: Option<Watcher>,
+    ) -> (DueSession, Result<Recovered, Error>) {
+        let recovered = self.recover_due_session(&due, watcher).await;
+        (due, recovered)
     }
 
     /// Recovers one session. Timeouts apply only with a

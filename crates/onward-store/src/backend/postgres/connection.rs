@@ -6,6 +6,10 @@
 //! call returns that error. A transition reads in autocommit mode and writes one statement; it
 //! begins a transaction only for more. In a distributed database everything is sent in a
 //! transaction, because only that sets the tenant on the other nodes.
+//!
+//! Transitions of several tenants can share a connection ([`Shared`]): each round trip is then a whole
+//! transaction, under its own tenant, and does not wait for the responses to those before it. One that
+//! needs a longer transaction takes a separate connection.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -18,9 +22,10 @@ use uuid::Uuid;
 use super::error;
 use super::merge::{OnLostRace, mergeable};
 use super::message::Messages;
-use super::pipeline::{Broken, Sent, in_order};
-use super::pool::{Checkout, Settings};
+use super::pipeline::{Broken, Sent, in_order, in_order_shared};
+use super::pool::{PooledClient, Settings};
 use super::server::Postgres;
+use super::shared::{Client, Shared};
 use super::{pooler, session};
 use crate::backend::Isolation;
 use crate::error::Error;
@@ -31,7 +36,11 @@ use crate::value::Row;
 pub(crate) struct Connection {
     postgres: Postgres,
     /// Present once something was sent.
-    client: Option<Checkout>,
+    client: Option<Client>,
+    /// The connection that others use as well.
+    shared: Option<Arc<Shared>>,
+    /// Whether it uses the shared connection.
+    is_sharing: bool,
     tenant: Arc<str>,
     mode: Mode,
     state: State,
@@ -52,6 +61,9 @@ pub(crate) enum Mode {
     Optimistic,
     /// A batch of optimistic transitions. Waits at most 20 ms for a locked row.
     Batch,
+    /// Like `Optimistic`, on a shared connection as long as each round trip is a whole transaction.
+    /// Waits at most 20 ms for a locked row, so that it does not delay the others.
+    Shared,
 }
 
 /// State of a connection.
@@ -76,12 +88,21 @@ impl Connection {
         Self {
             postgres,
             client: None,
+            shared: None,
+            is_sharing: false,
             tenant,
             mode,
             state: State::Idle,
             autocommit_reads: 0,
             written: Vec::new(),
         }
+    }
+
+    /// Uses this shared connection in the mode for it, otherwise one of those beside it.
+    pub(super) fn in_pipeline(mut self, shared: Arc<Shared>) -> Self {
+        self.shared = Some(shared);
+        self.is_sharing = self.mode == Mode::Shared;
+        self
     }
 
     /// Whether no transaction is open, so that all writes can still be sent as one message, on any
@@ -107,10 +128,11 @@ impl Connection {
         }
     }
 
-    /// Takes a connection from the pool, if there is none yet. The wait is limited.
+    /// Takes a connection, if there is none yet: the shared one, or one from the pool. The wait is
+    /// limited.
     pub(super) async fn acquire(&mut self) -> Result<(), Error> {
         if self.client.is_none() {
-            match self.postgres.acquire().await {
+            match self.take_client().await {
                 Ok(client) => self.client = Some(client),
                 Err(why) => {
                     self.state = State::Ended(why.clone());
@@ -119,6 +141,25 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    async fn take_client(&self) -> Result<Client, Error> {
+        match &self.shared {
+            Some(shared) => Shared::client(shared, &self.postgres, self.is_sharing).await,
+            None => Ok(Client::own(self.postgres.acquire().await?)),
+        }
+    }
+
+    /// Leaves the shared connection, before a transaction that takes several round trips.
+    fn stop_sharing(&mut self) {
+        self.is_sharing = false;
+        if self.own_client().is_none() {
+            self.client = None;
+        }
+    }
+
+    fn own_client(&mut self) -> Option<&mut PooledClient> {
+        self.client.as_mut().and_then(Client::as_own)
     }
 
     /// Maximum wait for a response.
@@ -173,9 +214,13 @@ impl Connection {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
+        let reads_apart = matches!(self.mode, Mode::Optimistic | Mode::Shared);
+        let autocommit = idle && !changes && reads_apart;
+        if !autocommit {
+            self.stop_sharing();
+        }
         self.acquire().await?;
         let batch: Vec<&Statement> = batch.iter().collect();
-        let autocommit = idle && !changes && self.mode == Mode::Optimistic;
         let frame = match (autocommit, idle) {
             (true, _) => Frame::Autocommit,
             (false, true) => Frame::Begin,
@@ -255,7 +300,7 @@ impl Connection {
         let is_one_message = begins && mergeable(batch, false) == batch.len();
         let is_atomic = match self.mode {
             Mode::Batch => is_one_message,
-            Mode::Read | Mode::Lock | Mode::Optimistic => {
+            Mode::Read | Mode::Lock | Mode::Optimistic | Mode::Shared => {
                 is_one_message && batch.iter().filter(|one| self.may_lose(one)).count() <= 1
             }
         };
@@ -277,7 +322,8 @@ impl Connection {
 
     fn on_lost_race(&self) -> OnLostRace {
         match self.mode {
-            Mode::Read | Mode::Lock => OnLostRace::Fail,
+            // The rest of a shared transaction is sent with the check, so only a failure stops it.
+            Mode::Read | Mode::Lock | Mode::Shared => OnLostRace::Fail,
             Mode::Optimistic => OnLostRace::Skip,
             Mode::Batch => OnLostRace::SkipLocked,
         }
@@ -302,16 +348,17 @@ impl Connection {
         frame: Frame,
     ) -> Result<Vec<Vec<Row>>, State> {
         let on_lost_race = self.on_lost_race();
-        let Some(pooled) = &mut self.client else {
-            return Err(State::Lost(Error::refused("the connection is closed")));
-        };
-        let distributed = self.postgres.0.distributed;
         // The settings are unknown until this round trip succeeds. After a failure, the next one
         // sends all of them again.
-        let was = pooled.settings.take();
+        let was = self.own_client().and_then(|own| own.settings.take());
+        let Some((pooled, usable)) = self.client.as_ref().and_then(Client::get) else {
+            let why = Error::unavailable("the connection is closed", "retry the call");
+            return Err(State::Lost(why));
+        };
+        let distributed = self.postgres.0.distributed;
         let settings = Settings {
             tenant: Arc::clone(&self.tenant),
-            waits_for_locks: self.mode != Mode::Batch,
+            waits_for_locks: !matches!(self.mode, Mode::Batch | Mode::Shared),
         };
         let client = &pooled.client;
         let prepared = Messages::prepare(client, statements, distributed, on_lost_race).await;
@@ -321,8 +368,9 @@ impl Connection {
         let is_single = frame == Frame::Whole && optimistic && messages.len() == 1;
         let is_bare = is_single || frame == Frame::Autocommit;
         let process = pooled.process;
-        // Settings of a session do not apply on other nodes, nor reliably through a pooler.
-        let sets_local = distributed || process.is_some();
+        // Settings of a session do not apply on other nodes, nor reliably through a pooler, and those of
+        // a shared connection would apply to all.
+        let sets_local = distributed || process.is_some() || self.mode == Mode::Shared;
         let framed = sets_local || !is_bare;
         let begin = (frame.begins() && framed).then(|| self.mode.begin_sql());
         let before = if sets_local {
@@ -348,14 +396,23 @@ impl Connection {
         if frame.commits() && framed {
             sent.push(control(client, "COMMIT"));
         }
-        match in_order(sent).await {
-            Ok(responses) => {
+        let answered = match usable {
+            Some(usable) => in_order_shared(sent, usable).await,
+            None => Some(in_order(sent).await),
+        };
+        match answered {
+            // Nothing was sent.
+            None => Err(State::Ended(Error::LostRace)),
+            Some(Ok(responses)) => {
                 let keys = messages.written_keys(responses.iter().skip(ahead));
                 let (keys, has_lost) = keys.map_err(|why| frame.failed(why))?;
+                let known = if sets_local { was } else { Some(settings) };
+                if let Some(own) = self.own_client() {
+                    own.settings = known;
+                }
                 if self.mode == Mode::Batch {
                     self.written = keys;
                 } else if has_lost {
-                    pooled.settings = Some(settings);
                     return Err(frame.lost_race());
                 }
                 let rows = match frame {
@@ -364,10 +421,9 @@ impl Connection {
                         messages.decode(responses.into_iter().skip(ahead))
                     }
                 };
-                pooled.settings = Some(settings);
                 rows.map_err(|why| frame.failed(why))
             }
-            Err(broken) => {
+            Some(Err(broken)) => {
                 let is_commit = is_single && !framed;
                 let failed_at = broken.place.checked_sub(ahead);
                 let failed_at =
@@ -388,8 +444,10 @@ impl Connection {
         match self.state {
             State::Idle | State::Ended(_) | State::Waiting | State::Lost(_) => {}
             State::Open | State::Failed(_) => {
-                let Some(pooled) = &self.client else { return };
-                let mut sending = control(&pooled.client, "ROLLBACK");
+                let Some(own) = self.own_client() else {
+                    return;
+                };
+                let mut sending = control(&own.client, "ROLLBACK");
                 let sent = sending
                     .as_mut()
                     .poll(&mut Context::from_waker(Waker::noop()));
@@ -410,7 +468,7 @@ impl Connection {
         match self.mode {
             Mode::Read => Isolation::Serial,
             Mode::Lock => Isolation::Locking,
-            Mode::Optimistic | Mode::Batch => Isolation::Optimistic {
+            Mode::Optimistic | Mode::Batch | Mode::Shared => Isolation::Optimistic {
                 snapshots: self.autocommit_reads,
             },
         }
@@ -474,7 +532,9 @@ impl Mode {
     fn begin_sql(self) -> &'static str {
         match self {
             Mode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Mode::Lock | Mode::Optimistic | Mode::Batch => "BEGIN ISOLATION LEVEL READ COMMITTED",
+            Mode::Lock | Mode::Optimistic | Mode::Batch | Mode::Shared => {
+                "BEGIN ISOLATION LEVEL READ COMMITTED"
+            }
         }
     }
 }
@@ -486,7 +546,7 @@ impl Drop for Connection {
             // The caller was dropped. The server rolls back when the connection closes.
             State::Waiting | State::Open | State::Failed(_) | State::Lost(_) => {
                 if let Some(client) = self.client.take() {
-                    client.close();
+                    client.close(self.is_lost());
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::batcher::{Batched, Queue};
 use super::connection::{Connection, Mode};
 use super::server::Postgres;
+use super::shared::Shared;
 use crate::backend::{Candidate, Exec, Isolation, NearestSearch, Response, Syntax};
 use crate::error::Error;
 use crate::statement::Statement;
@@ -15,12 +16,38 @@ impl Postgres {
     pub(crate) fn begin(&self, tenant: Arc<str>, mode: Mode) -> Box<dyn Exec> {
         let queue = match mode {
             Mode::Optimistic => self.queue(Arc::clone(&tenant)),
-            Mode::Read | Mode::Lock | Mode::Batch => None,
+            Mode::Read | Mode::Lock | Mode::Batch | Mode::Shared => None,
         };
         let connection = Connection::new(self.clone(), tenant, mode);
         match queue {
             Some(queue) => Box::new(Batched::new(connection, queue)),
             None => Box::new(connection),
+        }
+    }
+
+    /// Starts a transition that shares a connection, or one of the few beside it.
+    pub(crate) fn begin_in(
+        &self,
+        tenant: Arc<str>,
+        mode: Mode,
+        shared: &Arc<Shared>,
+    ) -> Box<dyn Exec> {
+        let connection = Connection::new(self.clone(), tenant, mode);
+        Box::new(connection.in_pipeline(Arc::clone(shared)))
+    }
+
+    /// A connection that transitions of several tenants share, and a quarter of the others.
+    pub(crate) fn share(&self) -> Arc<Shared> {
+        Arc::new(Shared::new((self.0.limits.connections / 4).max(1)))
+    }
+
+    /// How a transition that shares a connection begins. In a distributed database, each tenant is on
+    /// one of several nodes.
+    pub(crate) fn sharing_mode(&self) -> Mode {
+        if self.0.distributed {
+            Mode::Lock
+        } else {
+            Mode::Shared
         }
     }
 

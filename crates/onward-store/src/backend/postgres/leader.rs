@@ -56,6 +56,14 @@ struct Lease {
 }
 
 impl Lease {
+    fn new(pool: &Arc<Pool>, duty: &'static str) -> Self {
+        Self {
+            pool: Arc::clone(pool),
+            duty,
+            holder: random_id(),
+        }
+    }
+
     /// Takes or renews the lease. Returns when it may expire; `None` if another server holds it.
     async fn take(&self) -> Result<Option<Instant>, Error> {
         let began = Instant::now();
@@ -125,13 +133,14 @@ pub(super) struct Leadership {
 }
 
 impl Leadership {
+    /// Whether a server holds the lease.
+    pub(super) async fn is_held(pool: &Arc<Pool>, duty: &'static str) -> Result<bool, Error> {
+        Ok(Lease::new(pool, duty).remaining().await?.is_some())
+    }
+
     /// Waits until no other server is the leader.
     pub(super) async fn acquire(pool: &Arc<Pool>, duty: &'static str) -> Result<Self, Error> {
-        let lease = Lease {
-            pool: Arc::clone(pool),
-            duty,
-            holder: random_id(),
-        };
+        let lease = Lease::new(pool, duty);
         loop {
             if let Some(left) = lease.remaining().await? {
                 sleep(left.min(POLL)).await;

@@ -4,9 +4,13 @@
 //! order. So all messages are polled once, in order, and then awaited, in order. A message that
 //! cannot be encoded (a value of the wrong type) stops the sending: the server would not notice the
 //! gap, and would commit the rest.
+//!
+//! Several transactions can share a connection if each of their pipelines is a whole transaction: none
+//! waits for the responses of the others.
 
 use std::pin::Pin;
-use std::task::Poll;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use tokio_postgres::Error as Driver;
 
@@ -25,23 +29,60 @@ pub(super) struct Broken {
 /// Sends all messages, then awaits all responses, in order. Returns the first error: later ones
 /// only report that the transaction has failed.
 pub(super) async fn in_order<A>(mut messages: Vec<Sent<'_, A>>) -> Result<Vec<A>, Broken> {
+    let answers = std::future::poll_fn(|context| Poll::Ready(send(&mut messages, context))).await;
+    receive(messages, answers).await
+}
+
+/// Whether others can still use a shared connection. They cannot after only a part of a transaction
+/// was sent.
+pub(super) type Usable = Mutex<bool>;
+
+/// [`in_order`] on a connection that others share: their messages are sent before or after all of
+/// these. Returns `None` if the connection is no longer usable; then nothing was sent.
+pub(super) async fn in_order_shared<A>(
+    mut messages: Vec<Sent<'_, A>>,
+    usable: &Usable,
+) -> Option<Result<Vec<A>, Broken>> {
+    let sent = std::future::poll_fn(|context| {
+        // A panic leaves the flag valid.
+        let mut usable = usable.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = usable.then(|| send(&mut messages, context));
+        *usable &= sent
+            .as_ref()
+            .is_some_and(|answers| !is_partly_sent(answers, messages.len()));
+        Poll::Ready(sent)
+    });
+    let answers = sent.await?;
+    Some(receive(messages, answers).await)
+}
+
+/// Polls all messages once, up to one that cannot be sent.
+fn send<A>(messages: &mut [Sent<'_, A>], context: &mut Context<'_>) -> Vec<Answer<A>> {
     let mut answers = Vec::with_capacity(messages.len());
-    std::future::poll_fn(|context| {
-        for message in &mut messages {
-            let answer = match message.as_mut().poll(context) {
-                Poll::Ready(answer) => Some(answer),
-                Poll::Pending => None,
-            };
-            let unsent = matches!(answer, Some(Err(_)));
-            answers.push(answer);
-            if unsent {
-                break;
-            }
+    for message in messages {
+        let answer = match message.as_mut().poll(context) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        };
+        let unsent = matches!(answer, Some(Err(_)));
+        answers.push(answer);
+        if unsent {
+            break;
         }
-        Poll::Ready(())
-    })
-    .await;
-    let all_sent = answers.len() == messages.len() && !matches!(answers.last(), Some(Some(Err(_))));
+    }
+    answers
+}
+
+/// The response to a message, if it has arrived.
+type Answer<A> = Option<Result<A, Driver>>;
+
+fn is_partly_sent<A>(answers: &[Answer<A>], messages: usize) -> bool {
+    answers.len() < messages || matches!(answers.last(), Some(Some(Err(_))))
+}
+
+/// Awaits the responses.
+async fn receive<A>(messages: Vec<Sent<'_, A>>, answers: Vec<Answer<A>>) -> Result<Vec<A>, Broken> {
+    let all_sent = !is_partly_sent(&answers, messages.len());
     let mut done = Vec::with_capacity(answers.len());
     for (place, (answer, message)) in answers.into_iter().zip(messages).enumerate() {
         let answer = match answer {

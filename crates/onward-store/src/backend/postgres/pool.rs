@@ -74,7 +74,7 @@ impl Settings {
             }
             None => String::new(),
         };
-        if process.is_some() && !self.waits_for_locks {
+        if !self.waits_for_locks {
             sql += &format!("SET LOCAL lock_timeout = {}; ", literal(SHORT_LOCK_TIMEOUT));
         }
         sql + &format!("SET LOCAL {}", self.tenant_setting())

@@ -110,6 +110,11 @@ impl Postgres {
         Ok(Box::new(leadership))
     }
 
+    /// Whether a server is the leader.
+    pub(crate) async fn has_leader(&self, duty: &'static str) -> Result<bool, Error> {
+        Leadership::is_held(&self.0.pool, duty).await
+    }
+
     /// Builds and drops sign-bit indexes.
     pub(crate) async fn index_signs(&self, many: &[Many]) -> Result<Indexed, Error> {
         // An index over the rows of one tenant would be created on all nodes.

@@ -106,7 +106,7 @@ async fn every_statement_names_its_tenant() {
         Query::DueCallsUntil,
         Query::DueFirst,
         Query::DueLate,
-        Query::DueUntil,
+        Query::DueBetween,
         Query::Obstacles,
         Query::QuickCheck,
         Query::QuickCheckBegin,

@@ -52,7 +52,7 @@ async fn only_known_functions_run_as_the_owner() {
             "onward_due_calls_until",
             "onward_due_first",
             "onward_due_late",
-            "onward_due_until",
+            "onward_due_between",
             "onward_near",
             "onward_obstacles",
             "onward_plan_word_count",
@@ -195,7 +195,7 @@ async fn only_functions_read_across_tenants() {
         (
             "due",
             "VALUES ($1, '00000000-0000-4000-8000-000000000007', 5)",
-            "onward_due_until(9, 9)",
+            "onward_due_between(0, 9, 9)",
         ),
         // It stalls before its plan is due.
         (
