@@ -115,6 +115,30 @@ async function seedDependencies(server) {
     return plan;
 }
 
+// Lists of ended sessions, one with long texts.
+function seedUnfinishedLists(server) {
+    const lists = [
+        ["list-1", "/srv/src/shop", "Add a dark mode", ["Read the styles", "Add a switch", "Run the tests"]],
+        ["list-2", `/srv/src/${"northwind-".repeat(8)}ranker`, `Export ${"orders_and_invoices_".repeat(8)}to CSV`, ["Read the orders", `Stream ${"large_files_".repeat(8)}`, "Run the tests"]],
+    ];
+    for (const [id, directory, prompt, titles] of lists) {
+        const session = new AgentSession(server, id, directory);
+        session.prompt(prompt);
+        const todos = titles.map((content, index) => ({ content, status: ["completed", "in_progress", "pending"][index] }));
+        session.hook("PostToolUse", { tool_name: "TodoWrite", tool_use_id: id, tool_input: { todos }, tool_response: { newTodos: todos } });
+        session.hook("SessionEnd", { reason: "exit" });
+    }
+}
+
+// A plan whose last step depends on several steps that failed.
+async function seedBlocked(server) {
+    const titles = Array.from({ length: 5 }, (_, vendor) => ({ title: `Ask vendor ${vendor + 1}` }));
+    const plan = await server.createPlan("Choose a vendor", { steps: [...titles, { title: "Compare the offers", dependsOn: [1, 2, 3, 4, 5] }] });
+    for (const _ of titles) await server.post(`/plans/${plan}/modify`, { action: "fail_step", stepId: await server.startStep(plan), reason: "The vendor has not answered." });
+    const { pendingSteps } = await (await fetch(`${server.url}/api/v1/plans/${plan}`)).json();
+    return { plan, waiting: pendingSteps[0].stepId };
+}
+
 // One session in each state.
 function seedSessions(server) {
     const session = (id, directory, prompt) => {
@@ -168,6 +192,8 @@ before(async () => {
     const { step, reviewId } = await server.requestReview(boats, SUMMARY, ["Is 10 % over budget all right?", "Who signs?"]);
     await server.requestReview(await server.createPlan("Upgrade PostgreSQL 14 to 17 on the ledger cluster"), "I would go with option B.\n\n".repeat(20), []);
     seedSessions(server);
+    seedUnfinishedLists(server);
+    const blocked = await seedBlocked(server);
     const branching = await seedBranches(server);
     const history = await seedHistory(server);
     const long = await seedLongPlan(rough);
@@ -277,6 +303,12 @@ before(async () => {
         skills: `${server.url}/library/skills`,
         skill: `${server.url}/library/skills/${executionId}`,
         noskills: `${empty.url}/library/skills`,
+        plans_unfinished: `${server.url}/plans?state=unfinished_list`,
+        journal: `${server.url}/journal`,
+        journal_menu: `${server.url}/journal#menu-project`,
+        nojournal: `${empty.url}/journal`,
+        blocked: `${server.url}/plans/${blocked.plan}`,
+        blocked_step: `${server.url}/plans/${blocked.plan}/steps/${blocked.waiting}`,
         inbox: `${server.url}/inbox`,
         inbox_many: `${rough.url}/inbox`,
         review: `${server.url}/reviews/${reviewId}`,
