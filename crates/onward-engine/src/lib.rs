@@ -58,6 +58,7 @@ pub use onward_store::{
 pub use operate::member::{Member, SignInMethod};
 pub use plan::attention::AttentionCount;
 pub use plan::list::Listed;
+pub use run::PLAN_LOG;
 
 /// Database errors.
 pub mod store {
