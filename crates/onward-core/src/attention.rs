@@ -264,8 +264,7 @@ pub fn no_agent_at(
 
 /// The time before which the last activity of an archived plan was.
 pub fn archived_before(now: Timestamp, archive_after: Duration) -> Timestamp {
-    let millis = i64::try_from(archive_after.as_millis()).unwrap_or(i64::MAX);
-    Timestamp::from_millis(now.as_millis().saturating_sub(millis))
+    now.saturating_sub(archive_after)
 }
 
 /// Whether a plan is archived: default lists omit it, its state does not change. Only captured plans

@@ -96,6 +96,21 @@ impl Code {
             Code::NotConfigured => "not_configured",
         }
     }
+
+    /// Whether the state of the plan, or of another object, rejects a valid call.
+    pub const fn is_conflict(self) -> bool {
+        matches!(
+            self,
+            Code::IllegalTransition
+                | Code::PlanNotModifiable
+                | Code::PlanIsTerminal
+                | Code::StepNotRemovable
+                | Code::ClaimSuperseded
+                | Code::DependenciesOpen
+                | Code::BudgetExhausted
+                | Code::Conflict
+        )
+    }
 }
 
 impl fmt::Display for Code {

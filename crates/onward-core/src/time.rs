@@ -48,6 +48,12 @@ impl Timestamp {
         (sum <= Self::MAX.0).then_some(Timestamp(sum))
     }
 
+    /// The timestamp `span` earlier. Saturates at [`MIN`](Self::MIN).
+    pub fn saturating_sub(self, span: Duration) -> Self {
+        let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        Self::from_millis(self.0.saturating_sub(millis))
+    }
+
     /// The time since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Timestamp) -> Duration {
         let millis = self.0.saturating_sub(earlier.0);

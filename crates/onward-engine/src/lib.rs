@@ -32,8 +32,8 @@ mod subagent;
 pub use agent::{session, tool_calls, usage};
 pub use connection::Connection;
 pub use operate::{
-    access, member, notification, readiness, relocate, request_log, retention, sweep, transfer,
-    verify,
+    access, member, notification, readiness, relocate, request_log, retention, sweep, totals,
+    transfer, verify,
 };
 pub use plan::{
     audit, context, create, dependency, feedback, history, journal, list, modify, next_step, peek,
@@ -58,6 +58,7 @@ pub use onward_store::{
 pub use operate::member::{Member, SignInMethod};
 pub use plan::attention::AttentionCount;
 pub use plan::list::Listed;
+pub use run::PLAN_LOG;
 
 /// Database errors.
 pub mod store {

@@ -9,5 +9,6 @@ pub mod relocate;
 pub mod request_log;
 pub mod retention;
 pub mod sweep;
+pub mod totals;
 pub mod transfer;
 pub mod verify;

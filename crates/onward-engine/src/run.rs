@@ -8,6 +8,7 @@
 
 mod command;
 mod evaluate;
+mod log;
 mod write;
 
 use onward_core::command::{HandleStalls, StartNext};
@@ -19,6 +20,8 @@ use onward_store::Tx;
 use crate::error::Error;
 use evaluate::{evaluate, evaluate_new_plan, evaluate_stalls, evaluate_step};
 use write::commit;
+
+pub use log::PLAN_LOG;
 
 pub(crate) use command::{Applied, CommandContext, CommandOutcome, Target};
 

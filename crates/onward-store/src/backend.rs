@@ -144,3 +144,16 @@ pub(crate) trait Leader: Send {
     /// Whether another process may be the leader.
     fn is_lost(&self) -> bool;
 }
+
+/// The connections of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connections {
+    /// Open connections, including the idle ones.
+    pub open: usize,
+    /// Connections that no call uses.
+    pub idle: usize,
+    /// Calls that wait for a connection.
+    pub waiting: usize,
+    /// Maximum number of connections.
+    pub max: usize,
+}

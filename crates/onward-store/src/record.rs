@@ -19,5 +19,6 @@ pub(crate) mod tenant;
 pub(crate) mod text;
 pub(crate) mod token;
 pub(crate) mod tool_call;
+pub(crate) mod totals;
 pub(crate) mod usage;
 pub(crate) mod vector;

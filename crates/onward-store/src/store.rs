@@ -14,14 +14,14 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::broadcast;
 
-use crate::backend::Exec;
 use crate::backend::postgres::{Connecting, Mode, Postgres, Shared};
+use crate::backend::{Connections, Exec};
 use crate::backend::sqlite::{self, Readers, Work, Writer};
 use crate::change::Changed;
 use crate::distribution::Distribution;
 use crate::error::Error;
 use crate::fault::Faults;
-use crate::lead::{Lead, Leadership};
+use crate::lead::{Duties, Lead, Leadership};
 use crate::plan_cache::{CacheSession, PlanCache};
 use crate::tx::Tx;
 use crate::vector_index::{Indexed, Many, VectorExtension};
@@ -38,6 +38,7 @@ pub struct Store {
     backend: Backend,
     watchers: broadcast::Sender<Changed>,
     faults: Faults,
+    duties: Duties,
     /// SQLite: the file that announces the version of this process.
     presence: Arc<OnceLock<std::fs::File>>,
 }
@@ -200,11 +201,13 @@ impl Store {
         };
         match tx.commit().await {
             Ok(()) => {
-                let changed = tx.take_changed();
+                let mut committed = tx.take_committed();
+                let changed = std::mem::take(&mut committed.changed);
                 if let Some(cache) = tx.cache.take() {
                     cache.committed(&changed);
                 }
                 postgres.publish(changed);
+                committed.run();
                 Ok(Attempt::Answered(Ok(answer)))
             }
             Err(Error::LostRace) => {
@@ -280,7 +283,20 @@ impl Store {
             },
             Backend::Postgres { postgres, .. } => postgres.get().await?.lead(lead.name()).await,
         };
-        leader.map(Leadership)
+        leader.map(|leader| Leadership::new(leader, lead, self.duties.clone()))
+    }
+
+    /// Whether this process is the leader for a duty.
+    pub fn leads(&self, lead: Lead) -> bool {
+        self.duties.includes(lead)
+    }
+
+    /// The connections to the server; `None` on SQLite, and before the first one.
+    pub fn connections(&self) -> Option<Connections> {
+        match &self.backend {
+            Backend::Sqlite { .. } => None,
+            Backend::Postgres { postgres, .. } => Some(postgres.current()?.connections()),
+        }
     }
 
     /// Whether a server holds the lease of a duty. On SQLite, this is not known.

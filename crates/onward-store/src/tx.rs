@@ -19,6 +19,23 @@ use crate::query::Query;
 use crate::statement::Statement;
 use crate::value::{Row, Value};
 
+/// What follows a commit.
+#[derive(Default)]
+pub(crate) struct Committed {
+    /// Changes to publish.
+    pub(crate) changed: Vec<Changed>,
+    work: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+impl Committed {
+    /// Does the work of [`Tx::after_commit`].
+    pub(crate) fn run(self) {
+        for work in self.work {
+            work();
+        }
+    }
+}
+
 /// A transaction of one tenant. Its writes become visible together or not at all. Its reads see a
 /// single snapshot, except in a transition on PostgreSQL, which may read several;
 /// `needs_revalidation` detects that.
@@ -26,7 +43,7 @@ pub struct Tx {
     exec: Box<dyn Exec>,
     tenant: Arc<str>,
     queued: Vec<Statement>,
-    changed: Vec<Changed>,
+    committed: Committed,
     /// Whether a write was sent to the database.
     written: bool,
     /// Whether one of the writes checked a version.
@@ -44,7 +61,7 @@ impl Tx {
             exec,
             tenant,
             queued: Vec::new(),
-            changed: Vec::new(),
+            committed: Committed::default(),
             written: false,
             guarded: false,
             faults,
@@ -81,19 +98,30 @@ impl Tx {
 
     /// A transaction publishes each subject once, with the last sequence number.
     fn record(&mut self, what: Subject, seq: Option<u64>) {
-        if let Some(known) = self.changed.iter_mut().find(|known| known.what == what) {
+        if let Some(known) = self
+            .committed
+            .changed
+            .iter_mut()
+            .find(|known| known.what == what)
+        {
             known.seq = known.seq.max(seq);
             return;
         }
-        self.changed.push(Changed {
+        self.committed.changed.push(Changed {
             tenant: Arc::clone(&self.tenant),
             what,
             seq,
         });
     }
 
-    pub(crate) fn take_changed(&mut self) -> Vec<Changed> {
-        std::mem::take(&mut self.changed)
+    /// Runs `work` after the commit, such as writing a log line. Not if the transaction is rolled
+    /// back, and once if it is repeated after a lost race.
+    pub fn after_commit(&mut self, work: impl FnOnce() + Send + 'static) {
+        self.committed.work.push(Box::new(work));
+    }
+
+    pub(crate) fn take_committed(&mut self) -> Committed {
+        std::mem::take(&mut self.committed)
     }
 
     #[cfg(test)]

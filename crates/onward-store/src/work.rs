@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::{broadcast, oneshot};
+use tracing::Span;
 
 use crate::backend::{Exec, Job, JobOutcome};
 use crate::change::Changed;
 use crate::error::Error;
 use crate::fault::Faults;
-use crate::tx::Tx;
+use crate::tx::{Committed, Tx};
 
 /// The future of a closure that runs in a transaction. It may await the transaction and nothing
 /// else.
@@ -33,7 +34,9 @@ struct Sent<A, E, F> {
     tenant: Arc<str>,
     work: F,
     answer: Option<Result<A, E>>,
-    changed: Vec<Changed>,
+    committed: Committed,
+    /// Span of the caller, for the log lines of the work.
+    span: Span,
     waits: oneshot::Sender<Result<A, E>>,
     watchers: broadcast::Sender<Changed>,
     faults: Faults,
@@ -56,7 +59,8 @@ where
         tenant: Arc::clone(tenant),
         work,
         answer: None,
-        changed: Vec::new(),
+        committed: Committed::default(),
+        span: Span::current(),
         waits,
         watchers: watchers.clone(),
         faults: faults.clone(),
@@ -87,6 +91,7 @@ where
     F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E> + Send,
 {
     fn run(&mut self, exec: Box<dyn Exec>) -> JobOutcome {
+        let _entered = self.span.clone().entered();
         let mut tx = Tx::new(exec, Arc::clone(&self.tenant), self.faults.clone());
         let answer = poll_once((self.work)(&mut tx));
         // Sends the writes that are still queued.
@@ -97,7 +102,7 @@ where
             (Ok(answer), Ok(_)) => Ok(answer),
             (Err(why), _) | (Ok(_), Err(why)) => Err(why),
         };
-        self.changed = tx.take_changed();
+        self.committed = tx.take_committed();
         let is_dirty = answer.is_err() && tx.has_written();
         self.answer = Some(answer);
         if is_dirty {
@@ -114,10 +119,12 @@ where
             (Ok(()), None) => Err(Error::refused("a job was never run").into()),
         };
         if answer.is_ok() {
-            for changed in self.changed {
+            let mut committed = self.committed;
+            for changed in std::mem::take(&mut committed.changed) {
                 // There may be no subscriber.
                 drop(self.watchers.send(changed));
             }
+            self.span.in_scope(|| committed.run());
         }
         // The caller may have been dropped; the commit stays.
         drop(self.waits.send(answer));

@@ -36,6 +36,7 @@ mod private;
 mod project;
 mod proxy;
 mod quota;
+mod request_id;
 mod seen_claims;
 mod serving;
 mod telemetry;

@@ -24,7 +24,6 @@ mod trace;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::http::request::Parts;
 use onward_engine::{Caller, Engine};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
@@ -154,6 +153,7 @@ pub(crate) use crate::hint::ToolSet;
 pub(crate) use app::{App, RenderedPlan};
 pub(crate) use form::Forms;
 pub(crate) use icon::icons;
+use trace::{in_http_request, of_http};
 
 /// Boxes the future of a rare, large handler. The SDK combines the futures of all handlers into one
 /// and moves it several times per request, so an unboxed one would slow down every tool call.
@@ -193,6 +193,29 @@ impl Server {
             let name: String = name.chars().take(100).collect();
             ErrorData::invalid_params(format!("unknown tool `{name}`"), None)
         })
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if request.name == app::TOOL && app::is_supported(context) {
+            let caller = self.caller(&context.extensions)?;
+            let arguments = request.arguments.unwrap_or_default();
+            let call = app::call(&self.setup, &caller, arguments);
+            let rendered = boxed(call).await;
+            return Ok(rendered
+                .unwrap_or_else(|error| result(&self.setup, Err(error)))
+                .into());
+        }
+        let tool = self.find(&request.name)?;
+        let span = trace::span(tool.name, &context.meta);
+        let response = self
+            .respond(tool, request, context)
+            .instrument(span)
+            .await?;
+        Ok(links::add(tool, context, response))
     }
 
     async fn respond(
@@ -333,22 +356,8 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if request.name == app::TOOL && app::is_supported(&context) {
-            let caller = self.caller(&context.extensions)?;
-            let arguments = request.arguments.unwrap_or_default();
-            let call = app::call(&self.setup, &caller, arguments);
-            let rendered = boxed(call).await;
-            return Ok(rendered
-                .unwrap_or_else(|error| result(&self.setup, Err(error)))
-                .into());
-        }
-        let tool = self.find(&request.name)?;
-        let span = trace::span(tool.name, &context.meta);
-        let response = self
-            .respond(tool, request, &context)
-            .instrument(span)
-            .await?;
-        Ok(links::add(tool, &context, response))
+        let call = self.call(request, &context);
+        boxed(in_http_request(&context.extensions, call)).await
     }
 
     /// Handles requests that the SDK does not know or could not parse.
@@ -376,10 +385,12 @@ impl ServerHandler for Server {
         let tool = self.find(name)?;
         let arguments = params.and_then(|params| params.get("arguments")).cloned();
         let arguments = arguments.unwrap_or_default();
-        let outcome = tools::call(&self.setup.tool_context, &caller, tool, arguments).await;
-        let response = serde_json::to_value(result(&self.setup, outcome));
-        let response = response.unwrap_or_default();
-        Ok(CustomResult::new(response))
+        let call = async {
+            let outcome = tools::call(&self.setup.tool_context, &caller, tool, arguments).await;
+            serde_json::to_value(result(&self.setup, outcome))
+        };
+        let response = boxed(in_http_request(&context.extensions, call)).await;
+        Ok(CustomResult::new(response.unwrap_or_default()))
     }
 
     async fn list_resources(
@@ -540,11 +551,6 @@ fn client_name(client: Implementation) -> String {
 /// The arguments that the transport could not parse.
 fn invalid_fields(extensions: &Extensions) -> Option<&InvalidFields> {
     extensions.get().or_else(|| of_http(extensions))
-}
-
-/// A value that the HTTP server added to the request.
-fn of_http<T: Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
-    extensions.get::<Parts>()?.extensions.get()
 }
 
 /// The MCP result of a call. An error has no structured content: clients validate that against the

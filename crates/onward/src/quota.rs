@@ -11,6 +11,8 @@ use onward_engine::{Caller, Engine, Error};
 
 /// How long a measurement is valid.
 const INTERVAL: Duration = Duration::from_secs(60);
+/// A tenant without a measurement in this time is not active.
+const ACTIVE: Duration = Duration::from_secs(3600);
 const MIB: u64 = 1024 * 1024;
 /// Tools that store nothing, remove something, or only continue stored work.
 const ALWAYS_ALLOWED: [&str; 9] = [
@@ -76,6 +78,17 @@ impl Quota {
         }
         let usage = self.usage(engine, caller).await?;
         Ok(Some(usage).filter(|usage| usage.bytes >= usage.max_bytes))
+    }
+
+    /// The largest usage that was measured in the last hour. A measurement of each active tenant is
+    /// at most a minute old.
+    pub(crate) fn largest(&self) -> Usage {
+        let measured = self.lock();
+        let recent = measured.values().filter(|(at, _)| at.elapsed() < ACTIVE);
+        Usage {
+            bytes: recent.map(|(_, bytes)| *bytes).max().unwrap_or(0),
+            max_bytes: self.max_bytes,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, (Instant, u64)>> {

@@ -1,7 +1,7 @@
 //! Logs on standard error, and traces to an OTLP collector.
 //!
-//! `ONWARD_LOG` sets the log filter (`info`, `onward=debug`, …). The default is warnings, with
-//! `--verbose` also info. `ONWARD_LOG_FORMAT=json` selects one JSON object per line. If
+//! `ONWARD_LOG` sets the log filter (`info`, `onward=debug`, …). The default is warnings, the lines
+//! about stopped plans and rejected requests, and with `--verbose` also info. `ONWARD_LOG_FORMAT=json` selects one JSON object per line. If
 //! `OTEL_EXPORTER_OTLP_ENDPOINT` is set, spans are sent there (OTLP over HTTP); failed exports are
 //! logged. Logs contain routes, tools and codes, never tokens, headers or bodies. Control characters
 //! are escaped in both formats, so that a logged value cannot forge a line. Repeated warnings are
@@ -13,6 +13,7 @@ use std::fmt::{self, Write};
 use std::io;
 use std::time::Duration;
 
+use onward_engine::PLAN_LOG;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_http::{Bytes, HttpClient, HttpError};
 use opentelemetry_otlp::{SpanExporter, WithHttpConfig};
@@ -48,6 +49,8 @@ const LEVEL_LIMITS: [&str; 7] = [
     "rustls=info",
     "tower_http=info",
 ];
+/// Target of the log lines about requests.
+pub(crate) const REQUEST_LOG: &str = "onward::request";
 /// Timeout of an export.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -66,7 +69,7 @@ pub(crate) fn start(verbose: bool, coloured: bool) -> Result<Telemetry> {
             )
         })?,
         None if verbose => EnvFilter::new("warn,onward=info"),
-        None => EnvFilter::new("warn"),
+        None => EnvFilter::new(format!("warn,{PLAN_LOG}=info,{REQUEST_LOG}=info")),
     };
     // These limits apply even if the filter allows more.
     let drivers = onward_engine::DRIVER_LOG_TARGETS.map(|target| format!("{target}=info"));

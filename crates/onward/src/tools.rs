@@ -43,6 +43,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use onward_core::refusal::Issue;
+use onward_core::{Code, PlanId, StepId};
 use onward_engine::context::{DEFAULT_CHARS, MAX_CHARS};
 use onward_engine::request_log::CompletedRequest;
 use onward_engine::{Caller, Engine};
@@ -51,11 +52,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
+use tracing::Instrument;
+use tracing::field::display;
 
 use crate::extraction::Extractor;
 use crate::hint::{self, Interface};
 use crate::quota::Quota;
 use crate::serving::Dashboard;
+use crate::telemetry::REQUEST_LOG;
 use crate::wire::notice;
 
 #[cfg(test)]
@@ -396,14 +400,15 @@ impl Call {
         caller: &Caller,
         run: impl FnOnce(ToolContext, Caller, Arc<Value>) -> RunFuture + Send + 'static,
     ) -> Result<Value, ToolError> {
-        let task = tokio::spawn(execute(
+        let call = execute(
             context.clone(),
             caller.clone(),
             self.tool,
             run,
             Arc::clone(&self.arguments),
             self.issues.clone(),
-        ));
+        );
+        let task = tokio::spawn(call.in_current_span());
         // Joining fails only if the task panicked.
         task.await
             .unwrap_or_else(|_| Err(ToolError::internal(self.tool.name)))
@@ -418,6 +423,10 @@ impl Call {
     ) {
         let took = self.started.elapsed().saturating_sub(self.waited);
         in_flight::record_metrics(self.tool.name, result, took);
+        // The log line of a request to the API contains its status.
+        if let (Err(error), Interface::Mcp(_)) = (result, context.interface) {
+            self.log_rejection(caller, error.code);
+        }
         if !self.tool.logged {
             return;
         }
@@ -435,6 +444,27 @@ impl Call {
             is_error: result.is_err(),
         };
         context.engine.log_request(caller, request);
+    }
+}
+
+impl Call {
+    /// Logs a call that failed because of the server or of the plan's state.
+    fn log_rejection(&self, caller: &Caller, code: Code) {
+        let (tool, tenant) = (self.tool.name, &*caller.tenant);
+        let text = |field| self.arguments.get(field).and_then(Value::as_str);
+        let plan: Option<PlanId> = text("planId").and_then(|id| id.parse().ok());
+        let step: Option<StepId> = text("stepId").and_then(|id| id.parse().ok());
+        let (plan, step) = (plan.map(display), step.map(display));
+        let code_name = code.as_str();
+        if code == Code::Unavailable {
+            tracing::warn!(
+                target: REQUEST_LOG, tool, code = code_name, tenant, plan, step, "tool call failed"
+            );
+        } else if code.is_conflict() {
+            tracing::info!(
+                target: REQUEST_LOG, tool, code = code_name, tenant, plan, step, "tool call rejected"
+            );
+        }
     }
 }
 

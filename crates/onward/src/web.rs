@@ -92,6 +92,7 @@ struct Site {
     feeds: Feeds,
     write_check: health::WriteCheck,
     metrics: PrometheusHandle,
+    totals: metrics::CachedTotals,
     /// Configuration values that the dashboard displays.
     settings: pages::settings::ConfigView,
     /// Verifies decision links, if a webhook is configured.
@@ -204,6 +205,7 @@ impl Server {
             feeds: Feeds::default(),
             write_check: health::WriteCheck::default(),
             metrics,
+            totals: metrics::CachedTotals::default(),
             settings: pages::settings::ConfigView::new(config),
             link_signer: config.notify.link_secret().and_then(LinkSigner::new),
             webhook_test,

@@ -2,7 +2,7 @@
 //! the state of the sweep that outlives a round.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +21,6 @@ pub(crate) struct SweepWaker {
     planned: AtomicI64,
     checked: AtomicI64,
     overdue: AtomicUsize,
-    leads: AtomicBool,
     notify: Notify,
     postponed: Mutex<HashMap<PlanId, Postponed>>,
 }
@@ -39,7 +38,6 @@ impl Default for SweepWaker {
             planned: AtomicI64::new(i64::MIN),
             checked: AtomicI64::new(i64::MIN),
             overdue: AtomicUsize::new(0),
-            leads: AtomicBool::new(false),
             notify: Notify::new(),
             postponed: Mutex::default(),
         }
@@ -78,15 +76,6 @@ impl SweepWaker {
     /// Returns when something is due before the planned wake-up.
     pub(crate) async fn woken(&self) {
         self.notify.notified().await;
-    }
-
-    /// Records whether the sweep of this process is the one that runs.
-    pub(crate) fn set_leading(&self, leads: bool) {
-        self.leads.store(leads, Ordering::Relaxed);
-    }
-
-    pub(crate) fn leads(&self) -> bool {
-        self.leads.load(Ordering::Relaxed)
     }
 
     /// Records the number of plans that are due and not checked yet.

@@ -53,6 +53,6 @@ impl Engine {
         if first.is_none_or(is_recent) || self.last_sweep_at().is_some_and(is_recent) {
             return Ok(false);
         }
-        Ok(self.sweep_waker.leads() || !self.store.has_leader(Lead::Sweep).await?)
+        Ok(self.store.leads(Lead::Sweep) || !self.store.has_leader(Lead::Sweep).await?)
     }
 }

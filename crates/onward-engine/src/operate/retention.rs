@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::{PlanId, Timestamp};
-use onward_store::{Extractions, PlanLists, RequestLog, Sessions, Tasks};
+use onward_store::{Cutoffs, Extractions, PlanLists, RequestLog, Sessions, Tasks, Totals};
 use tokio::sync::watch;
 
 use crate::caller::Caller;
@@ -61,13 +61,10 @@ impl Engine {
             return;
         }
         loop {
-            match self.tenants().await {
+            match self.tenants_with_expired_data(retention).await {
                 Ok(tenants) => {
                     for tenant in tenants {
-                        on_result(
-                            &tenant.name,
-                            self.apply_retention(&tenant.name, retention).await,
-                        );
+                        on_result(&tenant, self.apply_retention(&tenant, retention).await);
                     }
                 }
                 Err(error) => on_result("", Err(error)),
@@ -77,6 +74,25 @@ impl Engine {
                 _ = stop.wait_for(|stop| *stop) => return,
             }
         }
+    }
+
+    /// The tenants with data that has exceeded its retention period, in one question to the database.
+    pub async fn tenants_with_expired_data(
+        &self,
+        retention: Retention,
+    ) -> Result<Vec<Arc<str>>, Error> {
+        let cutoff =
+            |period: Option<Duration>| period.map_or(Timestamp::MIN, |period| self.cutoff(period));
+        let before = Cutoffs {
+            plans: cutoff(retention.finished_plans),
+            tool_calls: cutoff(retention.tool_calls),
+            sessions: cutoff(retention.sessions),
+        };
+        let no_tenant = Arc::from("");
+        let tenants = self.store.read(&no_tenant, move |tx| {
+            Box::pin(async move { Totals(tx).tenants_expired(before).await })
+        });
+        Ok(tenants.await?)
     }
 
     /// Deletes a tenant's data that has exceeded its retention period.
@@ -142,7 +158,6 @@ impl Engine {
     }
 
     fn cutoff(&self, period: Duration) -> Timestamp {
-        let period = i64::try_from(period.as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(self.now().as_millis().saturating_sub(period))
+        self.now().saturating_sub(period)
     }
 }

@@ -242,7 +242,6 @@ impl Engine {
                 continue;
             };
             let mut watcher = self.watcher();
-            self.sweep_waker.set_leading(true);
             while !leading.is_lost() {
                 let round = tokio::select! {
                     round = self.sweep(&mut watcher) => round,
@@ -263,7 +262,6 @@ impl Engine {
                     return;
                 }
             }
-            self.sweep_waker.set_leading(false);
         }
     }
 

@@ -1,8 +1,11 @@
 //! Queries on a plan's audit trail, without claim tokens.
 
+use std::ops::Range;
+
 use onward_core::role::Permission;
-use onward_core::{Json, PlanId};
-use onward_store::{AuditTrail, Contexts, Entry, Plans, Recent, codec};
+use onward_core::{Json, PlanId, Timestamp};
+pub use onward_store::ALL_TIMES;
+use onward_store::{AuditTrail, Contexts, Entry, Plans, Recent, TrailCursor, codec};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -32,32 +35,68 @@ impl Engine {
         after: u64,
         limit: u32,
     ) -> Result<Vec<AuditEntry>, Error> {
-        self.audit_page(caller, plan, after, limit, MAX_PAGE_BYTES)
+        self.audit_page(caller, plan, ALL_TIMES, after, limit, MAX_PAGE_BYTES)
             .await
     }
 
-    /// Like [`audit_trail`](Self::audit_trail), with another size of a page.
+    /// Like [`audit_trail`](Self::audit_trail), only entries of these times, with another size of a
+    /// page.
     pub async fn audit_page(
         &self,
         caller: &Caller,
         plan: PlanId,
+        times: Range<Timestamp>,
         after: u64,
         limit: u32,
         max_bytes: u64,
     ) -> Result<Vec<AuditEntry>, Error> {
         caller.allow(Permission::Read)?;
         let entries = self.store.read(&caller.tenant, move |tx| {
+            let times = times.clone();
             Box::pin(async move {
                 let found = Plans(tx).sheet(plan).await?;
                 found.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
                 Ok::<_, Error>(
                     AuditTrail(tx)
-                        .trail_page(plan, after, limit, max_bytes)
+                        .trail_page_of(plan, times, after, limit, max_bytes)
                         .await?,
                 )
             })
         });
         Ok(entries.await?.into_iter().map(audit_entry).collect())
+    }
+
+    /// Entries of all plans of these times, oldest first, after an entry of one plan. A page with long
+    /// details is shorter than `limit`; only a page after the last entry is empty.
+    pub async fn audit_between(
+        &self,
+        caller: &Caller,
+        times: Range<Timestamp>,
+        after: Option<(PlanId, u64)>,
+        limit: u32,
+        max_bytes: Option<u64>,
+    ) -> Result<Vec<(PlanId, AuditEntry)>, Error> {
+        caller.allow(Permission::Read)?;
+        let max_bytes = max_bytes.unwrap_or(MAX_PAGE_BYTES);
+        let entries = self.store.read(&caller.tenant, move |tx| {
+            let times = times.clone();
+            Box::pin(async move {
+                let mut trail = AuditTrail(tx);
+                let mut cursor = None;
+                if let Some((plan, seq)) = after {
+                    let last = trail.trail(plan, seq.saturating_sub(1), 1).await?.pop();
+                    let last = last.ok_or_else(|| Error::PlanNotFound(plan.to_string()))?;
+                    let at = last.at;
+                    cursor = Some(TrailCursor { at, plan, seq });
+                }
+                let page = trail.trail_between(times, cursor, limit, max_bytes);
+                Ok::<_, Error>(page.await?)
+            })
+        });
+        let entries = entries.await?.into_iter();
+        Ok(entries
+            .map(|(plan, entry)| (plan, audit_entry(entry)))
+            .collect())
     }
 
     /// The most recent events, newest first, without long details.

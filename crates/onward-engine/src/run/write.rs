@@ -6,6 +6,7 @@ use onward_store::{Artifacts, Author, Cached, Commit, Notifications, Transitions
 
 use super::command::{Applied, CommandContext, CommandOutcome, inconsistent_decision};
 use super::evaluate::Evaluation;
+use super::log;
 use crate::error::Error;
 
 /// Applies the events to the loaded facts and writes the changed rows.
@@ -27,6 +28,7 @@ pub(super) fn commit(
         Ok(events) => events,
         Err(refusal) => return Ok(CommandOutcome::Rejected { refusal, head }),
     };
+    let lines = log::lines(&head, &steps, &events);
     let before = head.seq;
     let commit_seq = commit_seq.unwrap_or(before.saturating_add(1));
     let Transition {
@@ -61,6 +63,7 @@ pub(super) fn commit(
             budget_changed,
         });
     }
+    log::write_after_commit(tx, head.id, lines, &ctx.author.name, session.as_ref());
     for artifact in superseded {
         Artifacts(tx).discard(artifact);
     }

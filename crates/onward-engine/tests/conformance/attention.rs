@@ -1,8 +1,10 @@
 //! What plans need, since when, and to whom they belong.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use onward_core::attention::{DEFAULT_NO_AGENT_AFTER, Word};
+use onward_core::budget::Budget;
 use onward_core::command::Modification;
 use onward_core::event::Decision;
 use onward_core::finding::Kind;
@@ -165,6 +167,67 @@ async fn a_plan_has_an_owner_and_a_step_the_note_of_its_claim(harness: &Harness)
     assert_eq!(line.note, None, "the note of an earlier claim");
 }
 
+async fn the_totals_count_the_plans_of_all_tenants(harness: &Harness) {
+    let (engine, me) = (&harness.engine, &harness.me);
+    let other = harness.create_tenant("other").await;
+    let [stuck, cancelled, done, asking] = [
+        harness.plan(2).await.id,
+        harness.plan(1).await.id,
+        harness.plan(1).await.id,
+        harness.plan(1).await.id,
+    ];
+    harness.claim(stuck).await;
+    engine.abandon_plan(me, cancelled, None).await.unwrap();
+    harness.complete_steps(done, 1).await;
+    let step = harness.claim(asking).await;
+    harness.request_review(&step).await.unwrap();
+    let mut limited = harness.draft(2);
+    limited.budget = Some(Budget {
+        max_steps: Some(1),
+        ..Budget::default()
+    });
+    let limited = engine.create_plan(me, limited, None).await.unwrap();
+    harness.complete_steps(limited.created.plan, 1).await;
+    for _ in 0..2 {
+        let created = engine.create_plan(&other, harness.draft(1), None);
+        created.await.unwrap();
+    }
+    for limit in [MINUTE, DEFAULT_NO_AGENT_AFTER, STALL] {
+        harness.advance(limit + MILLISECOND);
+        // Other tests have left plans in this database.
+        let (mut words, mut statuses) = (BTreeMap::new(), BTreeMap::new());
+        for tenant in engine.tenants().await.unwrap() {
+            let operator = engine.operator(&tenant.name, "test").await.unwrap();
+            for count in engine.count_attention(&operator).await.unwrap() {
+                *words.entry(count.word).or_default() += count.plans;
+            }
+            for count in engine.count_plans(&operator).await.unwrap() {
+                *statuses.entry(count.status.as_str()).or_default() += count.plans;
+            }
+        }
+        let totals = engine.totals().await.unwrap();
+        let counted = totals.attention.iter();
+        let counted: BTreeMap<Word, u64> = counted.map(|count| (count.word, count.plans)).collect();
+        assert_eq!(counted, words);
+        let counted = totals.statuses.iter().filter(|(_, plans)| *plans > 0);
+        let counted: BTreeMap<&str, u64> = counted
+            .map(|(status, plans)| (status.as_str(), *plans))
+            .collect();
+        assert_eq!(counted, statuses);
+        assert!(totals.bytes > 0);
+    }
+    let words = engine.totals().await.unwrap().attention;
+    let count = |word| words.iter().find(|count| count.word == word).unwrap().plans;
+    for (word, plans) in [
+        (Word::Stuck, 2),
+        (Word::NeedsYou, 1),
+        (Word::NoAgent, 2),
+        (Word::Cancelled, 1),
+    ] {
+        assert!(count(word) >= plans, "{word}");
+    }
+}
+
 crate::on_both_databases![
     the_words_follow_a_plan_from_creation_to_its_end,
     a_plan_has_an_owner_and_a_step_the_note_of_its_claim,
@@ -174,10 +237,11 @@ crate::on_both_databases![
 mod exclusive {
     use super::{
         a_plan_without_an_agent_is_reported_once_per_idle_period,
-        the_sweep_does_not_count_as_activity,
+        the_sweep_does_not_count_as_activity, the_totals_count_the_plans_of_all_tenants,
     };
     crate::on_both_databases![exclusive:
         the_sweep_does_not_count_as_activity,
         a_plan_without_an_agent_is_reported_once_per_idle_period,
+        the_totals_count_the_plans_of_all_tenants,
     ];
 }

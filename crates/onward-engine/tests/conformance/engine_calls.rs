@@ -15,6 +15,7 @@ use onward_core::role::Permission;
 use onward_core::skill::SkillStatus;
 use onward_core::turn::LoopControl;
 use onward_core::{Code, PlanId, Role, StepId, StepType, Timestamp};
+use onward_engine::audit::ALL_TIMES;
 use onward_engine::feedback::NewFeedback;
 use onward_engine::list::PlanQuery;
 use onward_engine::search::SearchRequest;
@@ -434,7 +435,14 @@ pub(crate) fn read_calls() -> Vec<Call> {
         call!("audit_trail_backwards", [Read], |e, c, ids| e
             .audit_trail_backwards(&c, ids.plan, None, None, 9, 1_000)),
         call!("audit_page", [Read], |e, c, ids| e
-            .audit_page(&c, ids.plan, 0, 9, 1_000)),
+            .audit_page(&c, ids.plan, ALL_TIMES, 0, 9, 1_000)),
+        call!("audit_between", [Read], |e, c, ids| e.audit_between(
+            &c,
+            ALL_TIMES,
+            Some((ids.plan, 1)),
+            9,
+            None
+        )),
         call!("full_plan_within", [Read], |e, c, ids| e
             .full_plan_within(&c, ids.plan, 1_000_000)),
         call!("export_to", [Read], |e, c, ids| {

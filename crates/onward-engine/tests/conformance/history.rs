@@ -1,10 +1,13 @@
 //! What happened to steps, reviews and outputs: attempts, late results, decisions, versions, and the
 //! values that branch conditions have read.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use onward_core::command::{ActionSpec, Modification};
 use onward_core::event::Decision;
+use onward_core::{PlanId, Timestamp};
+use onward_engine::audit::ALL_TIMES;
 use onward_engine::history::AttemptEnd;
 use onward_engine::step::ReviewDecision;
 use serde_json::json;
@@ -51,6 +54,71 @@ async fn a_released_step_keeps_its_earlier_attempts_and_late_results(harness: &H
         .engine
         .step_history(&harness.me, plan.id, plan.steps[1]);
     assert_eq!(other.await.unwrap(), Default::default());
+}
+
+/// The entries of all plans in these times, read in pages of one entry.
+async fn events_between(
+    harness: &Harness,
+    times: &Range<Timestamp>,
+) -> Vec<(Timestamp, PlanId, u64)> {
+    let mut events: Vec<(Timestamp, PlanId, u64)> = Vec::new();
+    loop {
+        let after = events.last().map(|(_, plan, seq)| (*plan, *seq));
+        let page = harness
+            .engine
+            .audit_between(&harness.me, times.clone(), after, 1, None)
+            .await
+            .unwrap();
+        let Some((plan, event)) = page.first() else {
+            return events;
+        };
+        events.push((event.entry.at, *plan, event.entry.seq));
+    }
+}
+
+async fn the_audit_trails_of_all_plans_are_read_by_time(harness: &Harness) {
+    let plans = [harness.plan(2).await.id, harness.plan(2).await.id];
+    let superseded = harness.claim(plans[0]).await;
+    harness.advance(SECOND);
+    let since = harness.now();
+    let step = superseded.step;
+    harness
+        .modify(plans[0], Modification::RequeueStep { step })
+        .await
+        .unwrap();
+    harness.complete_steps(plans[1], 1).await;
+    harness.complete_steps(plans[0], 1).await;
+    harness.advance(SECOND);
+    let late = harness.now();
+    error(
+        harness
+            .submit(submission_for(&superseded, "too late"))
+            .await,
+    );
+    harness.advance(SECOND);
+    let until = harness.now();
+    harness.complete_steps(plans[1], 1).await;
+    for times in [
+        since..until,
+        late..until,
+        since..late,
+        until..Timestamp::MAX,
+        ALL_TIMES,
+    ] {
+        let mut expected = Vec::new();
+        for plan in plans {
+            let (e, me) = (&harness.engine, &harness.me);
+            let page = e.audit_page(me, plan, times.clone(), 0, 100, 100_000);
+            let events = page.await.unwrap().into_iter();
+            let events = events.map(|event| (event.entry.at, plan, event.entry.seq));
+            expected.extend(events);
+        }
+        expected.sort();
+        assert!(!expected.is_empty());
+        assert!(expected.iter().all(|(at, ..)| times.contains(at)));
+        assert_eq!(events_between(harness, &times).await, expected);
+    }
+    assert_eq!(events_between(harness, &(late..until)).await.len(), 1);
 }
 
 async fn a_decided_review_names_its_decision_and_author(harness: &Harness) {
@@ -124,6 +192,7 @@ async fn conditions_have_the_values_of_the_result_that_they_read(harness: &Harne
 }
 
 on_both_databases![
+    the_audit_trails_of_all_plans_are_read_by_time,
     a_released_step_keeps_its_earlier_attempts_and_late_results,
     a_decided_review_names_its_decision_and_author,
     all_versions_of_an_output_are_listed_newest_first,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use onward_core::command::Modification;
 use onward_core::{PlanId, PlanStatus, StepStatus};
+use onward_engine::audit::ALL_TIMES;
 use onward_engine::error::MAX_MATCHES;
 use onward_engine::list::{PlanPage, PlanQuery};
 
@@ -71,7 +72,7 @@ async fn limits_pages_of_the_audit_trail_by_bytes(harness: &Harness) {
         let after = read.last().copied().unwrap_or(0);
         let page = harness
             .engine
-            .audit_page(&harness.me, plan, after, 1_000, 15_000);
+            .audit_page(&harness.me, plan, ALL_TIMES, after, 1_000, 15_000);
         let page = page.await.unwrap();
         if page.is_empty() {
             break;

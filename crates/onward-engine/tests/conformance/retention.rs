@@ -2,11 +2,12 @@
 //! period.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use onward_engine::list::PlanQuery;
 use onward_engine::request_log::CompletedRequest;
-use onward_engine::retention::Retention;
+use onward_engine::retention::{Retention, RetentionReport};
 use serde_json::json;
 
 use crate::extractions::extracted;
@@ -33,6 +34,21 @@ async fn remaining(harness: &Harness) -> Vec<onward_core::PlanId> {
     page.plans.iter().map(|plan| plan.sheet.head.id).collect()
 }
 
+/// Applies retention to a tenant. The servers' list of tenants names it if there is something to
+/// delete.
+async fn apply(harness: &Harness, tenant: &Arc<str>, retention: Retention) -> RetentionReport {
+    let listed = harness.engine.tenants_with_expired_data(retention).await;
+    let deleted = harness.engine.apply_retention(tenant, retention).await;
+    let deleted = deleted.unwrap();
+    let is_listed = listed.unwrap().contains(tenant);
+    assert_eq!(
+        is_listed,
+        deleted != RetentionReport::default(),
+        "{deleted:?}"
+    );
+    deleted
+}
+
 async fn deletes_terminal_plans_after_the_retention_period(harness: &Harness) {
     let (open, done, abandoned) = (
         harness.plan(1).await,
@@ -49,25 +65,13 @@ async fn deletes_terminal_plans_after_the_retention_period(harness: &Harness) {
     let tenant = &harness.me.tenant;
     harness.advance(DAY - Duration::from_millis(1));
     // Kept exactly at the limit, deleted one millisecond later.
-    let deleted = harness
-        .engine
-        .apply_retention(tenant, finished_plans_for(DAY))
-        .await
-        .unwrap();
+    let deleted = apply(harness, tenant, finished_plans_for(DAY)).await;
     assert_eq!(deleted.plans, []);
     harness.advance(Duration::from_millis(1));
-    let deleted = harness
-        .engine
-        .apply_retention(tenant, finished_plans_for(DAY))
-        .await
-        .unwrap();
+    let deleted = apply(harness, tenant, finished_plans_for(DAY)).await;
     assert_eq!(deleted.plans, [done.id]);
     harness.advance(Duration::from_millis(1));
-    let deleted = harness
-        .engine
-        .apply_retention(tenant, finished_plans_for(DAY))
-        .await
-        .unwrap();
+    let deleted = apply(harness, tenant, finished_plans_for(DAY)).await;
     assert_eq!(deleted.plans, [abandoned.id]);
     assert_eq!(remaining(harness).await, [open.id]);
     let log = harness.engine.tenant_log(&harness.me, 9).await.unwrap();
@@ -79,6 +83,7 @@ async fn deletes_terminal_plans_after_the_retention_period(harness: &Harness) {
 async fn a_server_applies_retention_periodically_and_reports_deletions(harness: &Harness) {
     let (open, done) = (harness.plan(1).await, harness.plan(1).await);
     harness.complete_steps(done.id, 1).await;
+    let other = harness.create_tenant("other").await;
     harness.advance(2 * DAY);
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let mut reported = Vec::new();
@@ -91,10 +96,9 @@ async fn a_server_applies_retention_periodically_and_reports_deletions(harness: 
                 stop.send_replace(true);
             });
     running.await;
-    let own = reported
-        .iter()
-        .find(|(tenant, _)| **tenant == *harness.me.tenant);
-    assert_eq!(own.unwrap().1.plans, [done.id]);
+    let of_tenant = |name: &str| reported.iter().find(|(tenant, _)| tenant == name);
+    assert_eq!(of_tenant(&harness.me.tenant).unwrap().1.plans, [done.id]);
+    assert_eq!(of_tenant(&other.tenant), None, "nothing to delete");
     assert_eq!(remaining(harness).await, [open.id]);
 }
 
@@ -102,11 +106,7 @@ async fn deletes_nothing_by_default(harness: &Harness) {
     let plan = harness.plan(1).await;
     harness.complete_steps(plan.id, 1).await;
     harness.advance(1_000 * DAY);
-    let deleted = harness
-        .engine
-        .apply_retention(&harness.me.tenant, Retention::default())
-        .await
-        .unwrap();
+    let deleted = apply(harness, &harness.me.tenant, Retention::default()).await;
     assert_eq!(deleted.plans, []);
     assert_eq!(remaining(harness).await, [plan.id]);
 }
@@ -116,11 +116,7 @@ async fn does_not_delete_plans_of_other_tenants(harness: &Harness) {
     harness.complete_steps(plan.id, 1).await;
     let other = harness.create_tenant("other").await;
     harness.advance(10 * DAY);
-    let deleted = harness
-        .engine
-        .apply_retention(&other.tenant, finished_plans_for(DAY))
-        .await
-        .unwrap();
+    let deleted = apply(harness, &other.tenant, finished_plans_for(DAY)).await;
     assert_eq!(deleted.plans, []);
     assert_eq!(remaining(harness).await, [plan.id]);
 }
@@ -141,11 +137,7 @@ async fn deletes_more_plans_than_fit_into_one_batch(harness: &Harness) {
         created.await.unwrap();
     }
     harness.advance(2 * DAY);
-    let deleted = harness
-        .engine
-        .apply_retention(&harness.me.tenant, finished_plans_for(DAY))
-        .await
-        .unwrap();
+    let deleted = apply(harness, &harness.me.tenant, finished_plans_for(DAY)).await;
     assert_eq!(
         (deleted.plans.len(), remaining(harness).await.len()),
         (101, 0)
@@ -173,11 +165,7 @@ async fn deletes_old_request_log_entries(harness: &Harness) {
         tool_calls: Some(DAY),
         ..Retention::default()
     };
-    harness
-        .engine
-        .apply_retention(&harness.me.tenant, retention)
-        .await
-        .unwrap();
+    apply(harness, &harness.me.tenant, retention).await;
     let calls = harness
         .engine
         .logged_requests(&harness.me, None, 9)
@@ -208,10 +196,7 @@ async fn deletes_extractions_from_inline_text_with_the_request_log(harness: &Har
         ..Retention::default()
     };
     let delete = async |retention| {
-        let deleted = e
-            .apply_retention(&harness.me.tenant, retention)
-            .await
-            .unwrap();
+        let deleted = apply(harness, &harness.me.tenant, retention).await;
         deleted.extractions
     };
     assert_eq!(delete(Retention::default()).await, 0);

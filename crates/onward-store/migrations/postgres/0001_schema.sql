@@ -916,8 +916,8 @@ BEGIN
             EXECUTE format('GRANT UPDATE, DELETE ON %I TO onward_tenant', name);
         END IF;
     END LOOP;
-    FOREACH name IN ARRAY ARRAY['tenants', 'token_hashes', 'steps', 'due', 'due_calls', 'chunks',
-        'plan_words']
+    FOREACH name IN ARRAY ARRAY['tenants', 'token_hashes', 'plans', 'steps', 'due', 'due_calls',
+        'chunks', 'plan_words', 'tool_calls', 'extractions', 'tasks', 'sessions', 'directory_plans']
     LOOP
         EXECUTE format('CREATE POLICY owner_reads ON %I FOR SELECT TO %I USING (true)', name,
             CURRENT_USER);
@@ -925,7 +925,8 @@ BEGIN
 END;
 $$;
 
--- `onward_tenants` and `onward_due_*` read rows of all tenants. They return nothing in a transaction
+-- `onward_tenants`, `onward_due_*`, `onward_plan_groups` and `onward_tenants_expired` read rows of all
+-- tenants. They return nothing in a transaction
 -- that has set a tenant. `onward_token_of_hash` does not check this: it runs before the tenant is
 -- known.
 
@@ -1049,6 +1050,97 @@ BEGIN
     END IF;
     RETURN QUERY SELECT tenant_id, session_id, host, boot, process, started FROM due_calls
         WHERE host = asked ORDER BY tenant_id, session_id;
+END;
+$$;
+
+-- The plans of all tenants, grouped by the facts for their attention, for metrics.
+CREATE FUNCTION onward_plan_groups(now bigint, idle_before bigint, archived_before bigint)
+RETURNS TABLE (status text, failure_kind text, failed bigint, origin text, archived bigint,
+    budget text, pending bigint, in_progress bigint, awaiting_input bigint, idle bigint, stuck bigint,
+    orphaned bigint, ready bigint, plans bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+BEGIN
+    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT status, failure_kind, failed, origin, archived, budget, pending, in_progress,
+            awaiting_input, idle, stuck, orphaned, ready, count(*) AS plans
+        FROM (SELECT CAST(plans.status AS text) AS status, CAST(plans.failure_kind AS text) AS failure_kind,
+                CASE WHEN plans.failed > 0 THEN CAST(1 AS bigint) ELSE 0 END AS failed,
+                CAST(plans.origin AS text) AS origin,
+                CASE WHEN plans.ended_at IS NULL AND plans.origin = 'agent' AND plans.acted_at < archived_before
+                    THEN CAST(1 AS bigint) ELSE 0 END AS archived,
+                CASE WHEN plans.ended_at IS NULL THEN CAST(plans.budget AS text) END AS budget,
+                CASE WHEN plans.ended_at IS NULL AND plans.pending > 0
+                    THEN CAST(1 AS bigint) ELSE 0 END AS pending,
+                CASE WHEN plans.ended_at IS NULL AND plans.in_progress > 0
+                    THEN CAST(1 AS bigint) ELSE 0 END AS in_progress,
+                CASE WHEN plans.ended_at IS NULL AND plans.awaiting_input > 0
+                    THEN CAST(1 AS bigint) ELSE 0 END AS awaiting_input,
+                CASE WHEN plans.ended_at IS NULL AND plans.worked_at < idle_before
+                    THEN CAST(1 AS bigint) ELSE 0 END AS idle,
+                CASE WHEN plans.ended_at IS NULL THEN coalesce(open_steps.stuck, 0) ELSE 0 END AS stuck,
+                CASE WHEN plans.ended_at IS NULL THEN coalesce(open_steps.orphaned, 0) ELSE 0 END AS orphaned,
+                CASE WHEN plans.ended_at IS NULL THEN coalesce(open_steps.ready, 0) ELSE 0 END AS ready
+            FROM plans LEFT JOIN (SELECT steps.tenant_id AS tenant_id, steps.plan_id AS plan_id,
+                    max(CASE WHEN steps.status = 'in_progress' AND steps.stalls_at < now
+                        THEN CAST(1 AS bigint) ELSE 0 END) AS stuck,
+                    min(CASE WHEN steps.status = 'pending' THEN NULL WHEN steps.orphaned_at IS NULL
+                        THEN CAST(0 AS bigint) ELSE 1 END) AS orphaned,
+                    max(CASE WHEN steps.status = 'pending' THEN CAST(1 AS bigint) ELSE 0 END) AS ready
+                FROM steps WHERE steps.status = 'in_progress' OR (steps.status = 'pending'
+                    AND steps.stalls_at IS NULL AND steps.open_dependencies = 0)
+                GROUP BY steps.tenant_id, steps.plan_id) AS open_steps
+            ON open_steps.tenant_id = plans.tenant_id AND open_steps.plan_id = plans.plan_id) AS facts
+        GROUP BY status, failure_kind, failed, origin, archived, budget, pending, in_progress,
+            awaiting_input, idle, stuck, orphaned, ready;
+END;
+$$;
+
+-- The size of all tables with their indexes; of a distributed database, on all nodes.
+CREATE FUNCTION onward_total_bytes() RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    bytes bigint;
+BEGIN
+    IF to_regproc('pg_catalog.citus_total_relation_size') IS NULL THEN
+        SELECT sum(pg_total_relation_size(pg_class.oid)) INTO bytes FROM pg_class
+            WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace;
+    ELSE
+        EXECUTE 'SELECT sum(CASE WHEN EXISTS (SELECT 1 FROM pg_dist_partition '
+            'WHERE logicalrelid = pg_class.oid) THEN citus_total_relation_size(pg_class.oid) '
+            'ELSE pg_total_relation_size(pg_class.oid) END) FROM pg_class '
+            'WHERE relkind = ''r'' AND relnamespace = current_schema()::regnamespace' INTO bytes;
+    END IF;
+    RETURN bytes;
+END;
+$$;
+
+-- The tenants with data that retention deletes: ended plans, calls with extractions and tasks, and
+-- sessions before these times. A union, because each part is one join of distributed tables.
+CREATE FUNCTION onward_tenants_expired(before_plans bigint, before_calls bigint,
+    before_sessions bigint)
+RETURNS TABLE (tenant_id text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+BEGIN
+    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT tenants.tenant_id AS tenant_id FROM tenants WHERE EXISTS (SELECT 1 FROM plans AS expired
+            WHERE expired.tenant_id = tenants.tenant_id AND expired.status IN ('completed', 'failed')
+                AND expired.acted_about <= before_plans / 10000 AND expired.updated_at < before_plans)
+        UNION SELECT tenants.tenant_id AS tenant_id FROM tenants WHERE EXISTS (SELECT 1 FROM tool_calls AS expired
+            WHERE expired.tenant_id = tenants.tenant_id AND expired.at < before_calls)
+        UNION SELECT tenants.tenant_id AS tenant_id FROM tenants WHERE EXISTS (SELECT 1 FROM extractions AS expired
+            WHERE expired.tenant_id = tenants.tenant_id AND expired.artifact_id IS NULL AND expired.created_at < before_calls)
+        UNION SELECT tenants.tenant_id AS tenant_id FROM tenants WHERE EXISTS (SELECT 1 FROM tasks AS expired
+            WHERE expired.tenant_id = tenants.tenant_id AND expired.plan_id IS NULL AND expired.created_at < before_calls)
+        UNION SELECT tenants.tenant_id AS tenant_id FROM tenants WHERE EXISTS (SELECT 1 FROM sessions AS expired
+            WHERE expired.tenant_id = tenants.tenant_id AND expired.last_seen_at < before_sessions)
+        UNION SELECT tenants.tenant_id AS tenant_id FROM tenants WHERE EXISTS (SELECT 1 FROM directory_plans AS expired
+            WHERE expired.tenant_id = tenants.tenant_id AND expired.seen_at < before_sessions);
 END;
 $$;
 
@@ -1219,6 +1311,7 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY ARRAY['onward_tenants', 'onward_obstacles', 'onward_token_of_hash', 'onward_due_first',
         'onward_due_between', 'onward_due_late', 'onward_due_calls_until', 'onward_due_calls_of_host',
+        'onward_plan_groups', 'onward_total_bytes', 'onward_tenants_expired',
         'onward_delete_events',
         'onward_word_count', 'onward_search', 'onward_plan_word_count', 'onward_plans_found',
         'onward_near']

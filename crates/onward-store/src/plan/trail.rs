@@ -1,10 +1,12 @@
 //! Reading the audit trail.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use onward_core::event::ReviewAction;
 use onward_core::id::ReviewId;
 use onward_core::{Event, PlanId, StepId, Timestamp};
+use uuid::Uuid;
 
 use crate::error::Error;
 use crate::query::Query;
@@ -24,6 +26,20 @@ pub struct HourCount {
     pub name: String,
     /// Number of events.
     pub events: u64,
+}
+
+/// All times of entries.
+pub const ALL_TIMES: Range<Timestamp> = Timestamp::MIN..Timestamp::MAX;
+
+/// An entry of the audit trails of all plans, in the order of their times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrailCursor {
+    /// Time of the entry.
+    pub at: Timestamp,
+    /// Its plan.
+    pub plan: PlanId,
+    /// Its sequence number.
+    pub seq: u64,
 }
 
 /// Reads of the audit trail.
@@ -80,9 +96,40 @@ impl AuditTrail<'_> {
         limit: u32,
         max_bytes: u64,
     ) -> Result<Vec<Entry>, Error> {
-        let params = params![plan.as_uuid(), behind, limit, max_bytes];
+        self.trail_page_of(plan, ALL_TIMES, behind, limit, max_bytes)
+            .await
+    }
+
+    /// Like [`trail_page`](Self::trail_page), only entries of these times.
+    pub async fn trail_page_of(
+        &mut self,
+        plan: PlanId,
+        times: Range<Timestamp>,
+        behind: u64,
+        limit: u32,
+        max_bytes: u64,
+    ) -> Result<Vec<Entry>, Error> {
+        let plan = plan.as_uuid();
+        let params = params![plan, behind, limit, max_bytes, times.start, times.end];
         let rows = self.0.rows(Query::EventsPage, params).await?;
         rows.into_iter().map(event::entry).collect()
+    }
+
+    /// Entries of all plans of these times after the cursor, oldest first, limited like
+    /// [`trail_page`](Self::trail_page).
+    pub async fn trail_between(
+        &mut self,
+        times: Range<Timestamp>,
+        behind: Option<TrailCursor>,
+        limit: u32,
+        max_bytes: u64,
+    ) -> Result<Vec<(PlanId, Entry)>, Error> {
+        let (at, plan, seq) = behind.map_or((Timestamp::MIN, Uuid::nil(), 0), |cursor| {
+            (cursor.at, *cursor.plan.as_uuid(), cursor.seq)
+        });
+        let params = params![times.start, times.end, at, plan, seq, limit, max_bytes];
+        let rows = self.0.rows(Query::EventsBetween, params).await?;
+        rows.into_iter().map(event::entry_with_plan).collect()
     }
 
     /// Entries up to a sequence number, newest first, limited like [`trail_page`](Self::trail_page);

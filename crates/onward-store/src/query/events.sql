@@ -40,16 +40,37 @@ WHERE tenant_id = $1 AND plan_id = $2 AND seq > $3 ORDER BY seq LIMIT $4;
 
 -- name: events_page
 -- A page of limited size: an entry belongs to it if the entries before it have fewer bytes than `$5`.
--- Only the sizes are summed, so the details of later entries are not read.
+-- Only the sizes are summed, so the details of later entries are not read. Only entries from `$6`
+-- until `$7`.
 SELECT {event} FROM events
-WHERE tenant_id = $1 AND plan_id = $2 AND seq > $3 AND seq <= (
+WHERE tenant_id = $1 AND plan_id = $2 AND at >= $6 AND at < $7 AND seq > $3 AND seq <= (
     SELECT max(seq) FROM (
         SELECT seq, sum(size) OVER (ORDER BY seq) - size AS bytes_before FROM (
             SELECT sized.seq, octet_length(sized.details) AS size FROM events AS sized
             WHERE sized.tenant_id = $1 AND sized.plan_id = $2 AND sized.seq > $3
+                AND sized.at >= $6 AND sized.at < $7
             ORDER BY sized.seq LIMIT $4) AS page) AS summed
     WHERE bytes_before < CAST($5 AS bigint))
 ORDER BY seq;
+
+-- name: events_between
+-- Entries of all plans from `$2` until `$3`, oldest first, after the entry at `$4` of the plan `$5` with
+-- the number `$6`. A page of limited size, like `events_page`. No index contains the time, because every
+-- commit would write to it: the last entry of each plan decides whether its entries are read.
+SELECT events.plan_id AS plan_id, {event} FROM (
+    SELECT in_plan, in_seq, sum(size) OVER (ORDER BY in_time, in_plan, in_seq) - size AS bytes_before
+    FROM (SELECT sized.plan_id AS in_plan, sized.seq AS in_seq, sized.at AS in_time,
+            octet_length(sized.details) AS size
+        FROM plans JOIN events AS sized ON sized.tenant_id = $1 AND sized.plan_id = plans.plan_id
+        WHERE plans.tenant_id = $1 AND (plans.updated_at >= $2 OR EXISTS (SELECT 1 FROM events AS last
+                WHERE last.tenant_id = $1 AND last.plan_id = plans.plan_id AND last.seq = plans.seq
+                    AND last.at >= $2))
+            AND sized.at >= $2 AND sized.at < $3 AND (sized.at > $4 OR (sized.at = $4
+                AND (sized.plan_id > $5 OR (sized.plan_id = $5 AND sized.seq > $6))))
+        ORDER BY sized.at, sized.plan_id, sized.seq LIMIT $7) AS page) AS summed
+JOIN events ON events.tenant_id = $1 AND events.plan_id = in_plan AND events.seq = in_seq
+WHERE bytes_before < CAST($8 AS bigint)
+ORDER BY events.at, events.plan_id, events.seq;
 
 -- name: trail_of_plan
 -- The whole audit trail if it is within the limits, and the due time and version tag of the plan. One

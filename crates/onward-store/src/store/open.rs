@@ -13,6 +13,7 @@ use crate::backend::postgres::{self, Connecting, Postgres};
 use crate::backend::sqlite::{self, Readers, Writer};
 use crate::error::Error;
 use crate::fault::Faults;
+use crate::lead::Duties;
 use crate::plan_cache::PlanCache;
 use crate::query::Query;
 use crate::statement::Statement;
@@ -100,6 +101,7 @@ impl Store {
             },
             watchers: broadcast::channel(CHANGE_BUFFER).0,
             faults: options.faults,
+            duties: Duties::default(),
             presence: Arc::default(),
         };
         if let Some(prepare) = options.prepare.filter(|_| !knows_tenant) {
@@ -113,6 +115,7 @@ impl Store {
         let cache = options.plan_cache.then(PlanCache::default);
         let contention = Arc::<Contention>::default();
         let faults = options.faults.clone();
+        let duties = Duties::default();
         let store = {
             let watchers = watchers.clone();
             move |postgres| Self {
@@ -123,6 +126,7 @@ impl Store {
                 },
                 watchers: watchers.clone(),
                 faults: faults.clone(),
+                duties: duties.clone(),
                 presence: Arc::default(),
             }
         };

@@ -1,4 +1,4 @@
-//! `onward forget`: applies `[retention]` once to one tenant, and prints the deleted plans.
+//! `onward forget`: applies `[retention]` once to one tenant, and prints how much was deleted.
 
 use clap::Args;
 use onward_engine::retention::Retention;
@@ -14,7 +14,8 @@ use crate::output::format;
 ///
 /// `finished_plans_days` deletes completed and failed plans, `tool_calls_days` (default: 30) the
 /// request log and the results of `extract_data` for texts passed in a call, `sessions_days`
-/// inactive agent sessions. Open plans are never deleted.
+/// inactive agent sessions. Open plans are never deleted. With `--verbose` or `--json`, prints the ids
+/// of the deleted plans.
 #[derive(Args)]
 pub(crate) struct Forget {}
 
@@ -80,7 +81,7 @@ pub(super) async fn run(cx: &Context) -> Result {
             tool_calls_days: calls_days,
             sessions_days,
         })?;
-    } else {
+    } else if cx.output.is_verbose() {
         let lines: String = plans.iter().map(|plan| format!("{plan}\n")).collect();
         cx.output.print(&lines)?;
     }

@@ -5,6 +5,7 @@
 //! the same id name the same session.
 
 use onward_core::{PlanId, Timestamp};
+use onward_engine::audit::ALL_TIMES;
 use onward_engine::list::PlanQuery;
 use onward_engine::{Caller, Engine, Error, Subject, TextId};
 use percent_encoding::percent_decode_str;
@@ -378,10 +379,10 @@ async fn plan_sizes(
 
 /// The audit trail up to the size of a resource.
 async fn audit(engine: &Engine, caller: &Caller, plan: PlanId) -> Result<Audit, ErrorData> {
-    let page = engine.audit_page(caller, plan, 0, AUDIT_EVENTS, AUDIT_BYTES);
+    let page = engine.audit_page(caller, plan, ALL_TIMES, 0, AUDIT_EVENTS, AUDIT_BYTES);
     let events = page.await.map_err(protocol_error)?;
     let last = events.last().map_or(0, |event| event.entry.seq);
-    let more = engine.audit_page(caller, plan, last, 1, 1).await;
+    let more = engine.audit_page(caller, plan, ALL_TIMES, last, 1, 1).await;
     let is_truncated = !more.map_err(protocol_error)?.is_empty();
     Ok(Audit::new(plan, events).truncated(is_truncated))
 }

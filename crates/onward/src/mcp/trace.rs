@@ -1,10 +1,14 @@
-//! Joins the spans of tool calls to the client's trace: W3C Trace Context in `_meta` (SEP-414).
+//! Joins the spans of tool calls to the HTTP request and to the client's trace: W3C Trace Context in
+//! `_meta` (SEP-414).
 
+use axum::http::request::Parts;
 use opentelemetry::Context;
 use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
-use rmcp::model::RequestMetaObject;
-use tracing::Span;
+use rmcp::model::{Extensions, RequestMetaObject};
+use tracing::{Instrument, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+use crate::request_id::RequestId;
 
 /// The span of a tool call, as a child of the client's span if the request names one.
 pub(super) fn span(tool: &str, meta: &RequestMetaObject) -> Span {
@@ -14,6 +18,24 @@ pub(super) fn span(tool: &str, meta: &RequestMetaObject) -> Span {
         drop(span.set_parent(Context::new().with_remote_span_context(parent)));
     }
     span
+}
+
+/// Serves a part of an HTTP request with its id and its span: the SDK calls handlers in other tasks.
+pub(super) async fn in_http_request<T>(
+    extensions: &Extensions,
+    part: impl Future<Output = T>,
+) -> T {
+    let Some(id) = of_http::<RequestId>(extensions) else {
+        return part.await;
+    };
+    let span = of_http::<Span>(extensions).cloned();
+    let part = id.clone().scope(part);
+    part.instrument(span.unwrap_or_else(Span::none)).await
+}
+
+/// A value that the HTTP server added to the request.
+pub(super) fn of_http<T: Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
+    extensions.get::<Parts>()?.extensions.get()
 }
 
 /// A `traceparent`. `None` if it is invalid: then the span starts a trace.

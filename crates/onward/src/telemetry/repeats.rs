@@ -1,5 +1,6 @@
-//! Repeated warnings and errors: the log gets the same line at most once a minute, with the number of
-//! omitted ones. An outage would otherwise fill the log with one line per request.
+//! Repeated warnings, errors and rejected requests: the log gets the same line at most once a minute,
+//! with the number of omitted ones. An outage would otherwise fill the log with one line per request.
+//! Lines that differ only in a duration or in the id of the request are the same.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,12 +14,17 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::REQUEST_LOG;
+
 /// Interval between two identical lines.
 const INTERVAL: Duration = Duration::from_secs(60);
 /// Maximum number of different lines to remember.
-const MAX_LINES: usize = 256;
+const MAX_LINES: usize = 4_096;
 /// A field that differs between otherwise identical lines: a duration.
 const IGNORED_FIELD: &str = "ms";
+
+/// The same for spans.
+const REQUEST_ID_FIELD: &str = "request_id";
 
 /// How a line is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +63,9 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
+        let metadata = event.metadata();
         // A greater level is a more verbose one.
-        if *event.metadata().level() > Level::WARN {
+        if *metadata.level() > Level::WARN && metadata.target() != REQUEST_LOG {
             return self.format.format_event(context, writer, event);
         }
         // A panic leaves the map valid.
@@ -128,10 +135,20 @@ where
     for span in context.event_scope().into_iter().flatten() {
         span.metadata().callsite().hash(&mut values.0);
         if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
-            fields.fields.hash(&mut values.0);
+            without_request_id(&fields.fields).hash(&mut values.0);
         }
     }
     values.0.finish()
+}
+
+/// The formatted fields of a span before and after the id of the request. Both formats write the name
+/// of the field before its value, and an id contains none of the characters after it.
+fn without_request_id(fields: &str) -> (&str, &str) {
+    let Some((before, after)) = fields.split_once(REQUEST_ID_FIELD) else {
+        return (fields, "");
+    };
+    let end = after.find([' ', ',', '}']).unwrap_or(after.len());
+    (before, after.get(end..).unwrap_or_default())
 }
 
 /// Hashes the values of an event.
@@ -205,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_equal_if_they_differ_only_in_a_duration() {
+    fn lines_are_equal_if_they_differ_only_in_a_duration_or_a_request_id() {
         let lines = Lines::default();
         let written = lines.clone();
         let layer = tracing_subscriber::fmt::layer()
@@ -218,8 +235,11 @@ mod tests {
                     tracing::warn!(error, ms, "outage");
                 }
                 for route in ["/a", "/b"] {
-                    let span = tracing::info_span!("request", route);
+                    let span = tracing::info_span!("request", request_id = %ms, route);
                     span.in_scope(|| tracing::error!(status = 503, ms, "request"));
+                }
+                for plan in ["p1", "p2"] {
+                    tracing::info!(target: REQUEST_LOG, status = 409, plan, ms, "rejected");
                 }
                 tracing::info!("progress");
             }
@@ -227,8 +247,13 @@ mod tests {
         let text = String::from_utf8(lines.0.lock().expect("lock").clone()).expect("text");
         let count = |word: &str| text.lines().filter(|line| line.contains(word)).count();
         assert_eq!(
-            [count("outage"), count("ERROR"), count("progress")],
-            [2, 2, 5],
+            [
+                count("outage"),
+                count("ERROR"),
+                count("rejected"),
+                count("progress"),
+            ],
+            [2, 2, 2, 5],
             "{text}"
         );
     }

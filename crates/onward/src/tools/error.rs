@@ -98,7 +98,7 @@ impl ToolError {
         hint::render_error(&self.hint, self.needs_operator, interface, base_url)
     }
 
-    /// `{"error": {code, message, hint, details?}}`.
+    /// `{"error": {code, message, hint, details?, requestId?}}`.
     pub(crate) fn to_json(&self, context: &ToolContext) -> Value {
         let hint = self.render_hint(context.interface, context.dashboard.base_url().as_deref());
         let body = ErrorBody::new(self.code, &self.message, &hint, self.details.as_ref());

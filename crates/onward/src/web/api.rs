@@ -15,6 +15,7 @@ mod get_next_project_step;
 mod get_output;
 mod get_plan_audit;
 mod get_session;
+mod list_events;
 mod list_reviews;
 mod list_sessions;
 mod list_tokens;

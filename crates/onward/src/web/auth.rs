@@ -22,6 +22,7 @@ use super::cookies::{self, CookieSigner, Session};
 use super::issuer::{self, INVALID_TOKEN, Issuer};
 use super::origin::{self, OriginPolicy};
 use super::problem::Problem;
+use super::trace::RequestTenant;
 use super::{Site, metadata, server_card};
 
 /// Prefix of Onward's own tokens.
@@ -241,6 +242,10 @@ async fn run_authenticated(site: Arc<Site>, mut request: Request, next: Next) ->
             return site.auth.problem(error, &base, path).into_response();
         }
     };
+    if let Some(tenant) = request.extensions().get::<RequestTenant>() {
+        // Set once per request.
+        drop(tenant.set(Arc::clone(&principal.caller.tenant)));
+    }
     if let Err(problem) = site.limits.check_rate(&principal) {
         return problem.into_response();
     }

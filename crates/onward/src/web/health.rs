@@ -17,6 +17,8 @@ use onward_engine::caller::LOCAL;
 use onward_engine::{Engine, Error};
 use serde_json::json;
 use tokio::sync::Mutex;
+use tokio::task::JoinError;
+use tracing::Instrument;
 
 use super::Site;
 use super::problem::Problem;
@@ -82,10 +84,27 @@ pub(super) async fn alive() -> Response {
     Json(json!({ "status": "ok" })).into_response()
 }
 
+/// The states, as metrics name them.
+pub(super) const STATES: [&str; 3] = ["ready", "degraded", "unavailable"];
+
+/// The state that `/readyz` reports.
+pub(super) async fn state(site: &Arc<Site>) -> &'static str {
+    let [ready, degraded, unavailable] = STATES;
+    match check_in_task(site).await {
+        Ok(Ok(Readiness::Ready)) => ready,
+        Ok(Ok(Readiness::Degraded)) => degraded,
+        Ok(Err(_)) | Err(_) => unavailable,
+    }
+}
+
+/// In a task, so that a client that disconnects does not cause another write.
+async fn check_in_task(site: &Arc<Site>) -> Result<Outcome, JoinError> {
+    let site = Arc::clone(site);
+    tokio::spawn(async move { check(&site).await }.in_current_span()).await
+}
+
 pub(super) async fn ready(State(site): State<Arc<Site>>) -> Response {
-    // In a task, so that a client that disconnects does not cause another write.
-    let checked = tokio::spawn(async move { check(&site).await }).await;
-    let error = match checked {
+    let error = match check_in_task(&site).await {
         Ok(Ok(Readiness::Ready)) => return Json(json!({ "status": "ready" })).into_response(),
         Ok(Ok(Readiness::Degraded)) => {
             tracing::warn!("plans are overdue: no process runs the sweep");
@@ -131,7 +150,9 @@ async fn explain(engine: &Engine, error: String) -> Failed {
     Failed { error, problems }
 }
 
-async fn within_timeout<T>(call: impl Future<Output = Result<T, Error>>) -> Result<T, String> {
+pub(super) async fn within_timeout<T>(
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, String> {
     match tokio::time::timeout(TIMEOUT, call).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(error.to_string()),

@@ -1,24 +1,30 @@
 //! `/metrics`: counters, histograms and gauges in the Prometheus text format.
 //!
 //! The metrics cover the whole server, so only the local user and tokens of the server's own tenant
-//! can read them. No label contains a tenant, plan or user.
+//! can read them. Numbers of plans and bytes are totals over all tenants. No label contains a tenant,
+//! plan or user.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics::{Gauge, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use onward_core::Code;
 use onward_core::finding::Kind;
 use onward_engine::embed::{EmbedError, EmbedRound};
 use onward_engine::retention::RetentionReport;
 use onward_engine::sweep::SweepRound;
-use onward_engine::{Caller, Error, Indexed};
+use onward_engine::totals::Totals;
+use onward_engine::{Caller, Engine, Error, Indexed};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+use tracing::Instrument;
 
 use super::Site;
+use super::health;
 use super::problem::Problem;
 use crate::notify::Outcome;
 use crate::quota::Usage;
@@ -31,6 +37,13 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 const SECONDS: [f64; 12] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
 ];
+
+/// The totals of all tenants are valid for at least this long, and for this multiple of the time that
+/// counting took.
+const MIN_LIFETIME: Duration = Duration::from_secs(5);
+const LIFETIME_FACTOR: u32 = 20;
+/// Time limit for counting within a scrape.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Installs the process-wide recorder.
 pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
@@ -53,13 +66,32 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
     describe_gauge!("onward_open_streams", "Open streams");
     describe_gauge!(
         "onward_plans",
-        "Plans of the server's own tenant, by status, and by attention"
+        "Plans of all tenants, by status, and by attention"
     );
     describe_gauge!(
         "onward_stored_bytes",
-        "Stored texts of the server's own tenant, if there is a quota"
+        "Size of the database: all tables and indexes of all tenants"
     );
-    describe_gauge!("onward_stored_bytes_quota", "Quota of stored texts");
+    describe_gauge!(
+        "onward_tenant_stored_bytes_max",
+        "Stored texts of the largest active tenant, if there is a quota"
+    );
+    describe_gauge!(
+        "onward_stored_bytes_quota",
+        "Quota of stored texts of a tenant"
+    );
+    describe_gauge!(
+        "onward_readiness",
+        "1 for the state that /readyz reports, 0 for the others"
+    );
+    describe_gauge!(
+        "onward_sweep_leader",
+        "1 if this process runs the sweep, 0 if another one does"
+    );
+    describe_gauge!(
+        "onward_database_connections",
+        "Connections to PostgreSQL that are open or idle, calls that wait for one, and the maximum"
+    );
     describe_gauge!(
         "onward_request_log_bytes",
         "Size of the request log; on SQLite an estimate for the server's own tenant"
@@ -145,9 +177,6 @@ pub(crate) fn record_sweep(round: &Result<SweepRound, Error>) {
                 let (tenant, session) = (&due.tenant, &due.session);
                 tracing::error!(%tenant, %session, %error, "cannot check a session");
             }
-            for (tenant, plan) in &round.changed {
-                tracing::info!(%tenant, %plan, "handled a stall");
-            }
         }
         Err(error) => {
             counter!("onward_sweep_rounds_total", "outcome" => "failed").increment(1);
@@ -218,44 +247,100 @@ pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Res
         )
         .into_response();
     };
-    match site.engine.count_plans(caller).await {
-        Ok(counts) => {
-            for status in onward_core::PlanStatus::ALL {
-                let of_status = counts.iter().filter(|counted| counted.status == status);
-                let plans: u64 = of_status.map(|counted| counted.plans).sum();
-                #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
-                gauge!("onward_plans", "status" => status.as_str()).set(plans as f64);
-            }
-        }
-        Err(error) => tracing::warn!(%error, "cannot count plans"),
+    // Together, because each of them waits for an unavailable database.
+    let (totals, readiness, log_bytes) = tokio::join!(
+        count(Arc::clone(&site)),
+        health::state(&site),
+        health::within_timeout(site.engine.request_log_bytes(caller)),
+    );
+    match totals {
+        Ok(totals) => record_totals(&totals),
+        Err(error) => tracing::warn!(%error, "cannot count plans and bytes"),
     }
-    match site.engine.count_attention(caller).await {
-        Ok(counts) => {
-            for count in counts {
-                #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
-                gauge!("onward_plans", "attention" => count.word.as_str()).set(count.plans as f64);
-            }
-        }
-        Err(error) => tracing::warn!(%error, "cannot count plans"),
+    for state in health::STATES {
+        let is_current = state == readiness;
+        set(
+            &gauge!("onward_readiness", "state" => state),
+            u64::from(is_current),
+        );
     }
-    match site.engine.request_log_bytes(caller).await {
-        #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
-        Ok(bytes) => gauge!("onward_request_log_bytes").set(bytes as f64),
+    match log_bytes {
+        Ok(bytes) => set(&gauge!("onward_request_log_bytes"), bytes),
         Err(error) => tracing::warn!(%error, "cannot measure the request log"),
     }
-    if let Some(quota) = &site.tool_context.quota {
-        match quota.usage(&site.engine, caller).await {
-            Ok(usage) => record_usage(usage),
-            Err(error) => tracing::warn!(%error, "cannot count stored bytes"),
+    set(
+        &gauge!("onward_sweep_leader"),
+        u64::from(site.engine.leads_sweep()),
+    );
+    if let Some(connections) = site.engine.connections() {
+        for (state, number) in [
+            ("open", connections.open),
+            ("idle", connections.idle),
+            ("waiting", connections.waiting),
+            ("max", connections.max),
+        ] {
+            let number = u64::try_from(number).unwrap_or(u64::MAX);
+            set(
+                &gauge!("onward_database_connections", "state" => state),
+                number,
+            );
         }
+    }
+    if let Some(quota) = &site.tool_context.quota {
+        let Usage { bytes, max_bytes } = quota.largest();
+        set(&gauge!("onward_tenant_stored_bytes_max"), bytes);
+        set(&gauge!("onward_stored_bytes_quota"), max_bytes);
     }
     ([(CONTENT_TYPE, TEXT)], site.metrics.render()).into_response()
 }
 
+/// The totals, if counting takes no longer than a scrape may take. Otherwise it continues, for the next
+/// scrape.
+async fn count(site: Arc<Site>) -> Result<Arc<Totals>, String> {
+    let counting = async move { site.totals.get(&site.engine).await };
+    let counting = tokio::spawn(counting.in_current_span());
+    match timeout(COUNT_TIMEOUT, counting).await {
+        Ok(Ok(counted)) => counted.map_err(|error| error.to_string()),
+        Ok(Err(panicked)) => Err(panicked.to_string()),
+        Err(_) => Err(format!("no response within {} s", COUNT_TIMEOUT.as_secs())),
+    }
+}
+
+fn record_totals(totals: &Totals) {
+    for (status, plans) in &totals.statuses {
+        set(&gauge!("onward_plans", "status" => status.as_str()), *plans);
+    }
+    for count in &totals.attention {
+        let word = count.word.as_str();
+        set(&gauge!("onward_plans", "attention" => word), count.plans);
+    }
+    set(&gauge!("onward_stored_bytes"), totals.bytes);
+}
+
 #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
-fn record_usage(usage: Usage) {
-    gauge!("onward_stored_bytes").set(usage.bytes as f64);
-    gauge!("onward_stored_bytes_quota").set(usage.max_bytes as f64);
+fn set(gauge: &Gauge, value: u64) {
+    gauge.set(value as f64);
+}
+
+/// The totals of the last scrape, for a multiple of the time that counting took.
+#[derive(Default)]
+pub(super) struct CachedTotals(Mutex<Option<(Instant, Arc<Totals>)>>);
+
+impl CachedTotals {
+    /// Concurrent scrapes share one count.
+    async fn get(&self, engine: &Engine) -> Result<Arc<Totals>, Error> {
+        let mut cached = self.0.lock().await;
+        let started = Instant::now();
+        if let Some((valid_until, totals)) = &*cached
+            && started < *valid_until
+        {
+            return Ok(Arc::clone(totals));
+        }
+        let totals = Arc::new(engine.totals().await?);
+        let lifetime = MIN_LIFETIME.max(started.elapsed() * LIFETIME_FACTOR);
+        *cached = Some((Instant::now() + lifetime, Arc::clone(&totals)));
+        Ok(totals)
+    }
 }
 
 /// Logs data deleted by retention.

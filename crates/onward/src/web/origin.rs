@@ -132,11 +132,11 @@ pub(super) fn add_cors_headers(headers: &mut HeaderMap, origin: HeaderValue) {
         (
             ACCESS_CONTROL_ALLOW_HEADERS,
             "authorization, content-type, last-event-id, mcp-method, mcp-name, \
-             mcp-protocol-version, mcp-session-id",
+             mcp-protocol-version, mcp-session-id, x-request-id",
         ),
         (
             ACCESS_CONTROL_EXPOSE_HEADERS,
-            "mcp-session-id, retry-after, www-authenticate",
+            "mcp-session-id, retry-after, www-authenticate, x-request-id",
         ),
     ] {
         headers.insert(name, HeaderValue::from_static(value));

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::hint::{self, Interface};
+use crate::request_id::RequestId;
 use crate::tools::error::public_message;
 
 /// Content type of problem details.
@@ -36,6 +37,7 @@ pub(crate) struct Problem {
 
 /// The response body.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 #[schemars(rename = "Problem")]
 pub(crate) struct ProblemBody {
     /// URI of the problem type
@@ -54,6 +56,9 @@ pub(crate) struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     details: Option<Value>,
+    /// Id of the request, as in the header `x-request-id` and in the server log
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
 }
 
 impl Problem {
@@ -207,9 +212,12 @@ impl IntoResponse for Problem {
             code: self.code.to_string(),
             hint,
             details: self.details,
+            request_id: RequestId::current().map(|id| id.to_string()),
         };
         let body = serde_json::to_vec(&wire).unwrap_or_default();
         let mut response = (self.status, body).into_response();
+        // For the log line of the request.
+        response.extensions_mut().insert(self.code);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         // Both end without an action of the client.
@@ -278,5 +286,18 @@ fn title(code: Code) -> &'static str {
         Code::Conflict => "Conflict",
         Code::Unavailable => "Service unavailable",
         Code::NotConfigured => "Not configured",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conflict_has_the_status_409() {
+        for code in Code::ALL {
+            let is_409 = status(code) == StatusCode::CONFLICT;
+            assert_eq!(is_409, code.is_conflict(), "{code}");
+        }
     }
 }

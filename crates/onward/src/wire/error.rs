@@ -1,10 +1,11 @@
-//! The error object `{"error": {code, message, hint, details?}}` of MCP, HTTP and the command line.
+//! The error object `{"error": {code, message, hint, details?, requestId?}}` of MCP, HTTP and the command line.
 
 use onward_core::Code;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::request_id::RequestId;
 
 #[derive(Serialize)]
 pub(crate) struct ErrorBody<'a> {
@@ -18,6 +19,9 @@ struct Error<'a> {
     hint: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<&'a Value>,
+    /// The id of the HTTP request, as in the server log.
+    #[serde(rename = "requestId", skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
 }
 
 impl<'a> ErrorBody<'a> {
@@ -33,6 +37,7 @@ impl<'a> ErrorBody<'a> {
                 message,
                 hint,
                 details,
+                request_id: RequestId::current().map(|id| id.to_string()),
             },
         }
     }

@@ -47,6 +47,41 @@ impl Audit {
     }
 }
 
+/// Events of several plans: `{events: [{planId, seq, …}]}`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Events {
+    events: Vec<PlanEvent>,
+    /// Whether events after the last one are missing
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PlanEvent {
+    plan_id: String,
+    #[serde(flatten)]
+    event: Event,
+}
+
+impl Events {
+    pub(crate) fn new(events: Vec<(PlanId, AuditEntry)>) -> Self {
+        let event = |(plan, entry): (PlanId, AuditEntry)| PlanEvent {
+            plan_id: plan.to_string(),
+            event: Event::new(entry),
+        };
+        Self {
+            events: events.into_iter().map(event).collect(),
+            truncated: false,
+        }
+    }
+
+    pub(crate) fn truncated(self, truncated: bool) -> Self {
+        Self { truncated, ..self }
+    }
+}
+
 impl Event {
     fn new(entry: AuditEntry) -> Self {
         let AuditEntry {

@@ -22,6 +22,7 @@ mod issuer;
 mod jwt;
 mod late_database;
 mod limits;
+mod log_lines;
 mod mcp;
 mod memory;
 mod metrics;

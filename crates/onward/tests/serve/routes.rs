@@ -69,7 +69,9 @@ pub(crate) fn is_allowed(role: &str, min_role: &str) -> bool {
 pub(crate) fn body_and_role(operation: &str) -> (Option<Value>, &'static str) {
     match operation {
         "ping" | "list_active_plans" | "get_plan_status" | "list_plan_steps" => (None, "viewer"),
-        "get_plan_audit" | "export_plan" | "list_reviews" | "describe" => (None, "viewer"),
+        "get_plan_audit" | "list_events" | "export_plan" | "list_reviews" | "describe" => {
+            (None, "viewer")
+        }
         "get_step_context" | "search_sources" | "get_artifact" | "get_output" => (None, "viewer"),
         "store_research" | "store_research_output" => {
             (Some(json!({ "title": "t", "content": "words" })), "agent")
@@ -146,6 +148,10 @@ pub(crate) async fn samples(server: &Server, token: Option<&str>, ids: &Ids) -> 
             if operation == "search_sources" {
                 path.push_str("?query=words");
                 arguments["query"] = json!("words");
+            }
+            if operation == "list_events" {
+                path.push_str("?since=2026-01-01T00:00:00Z");
+                arguments["since"] = json!("2026-01-01T00:00:00Z");
             }
             samples.push(Sample {
                 operation: operation.to_owned(),

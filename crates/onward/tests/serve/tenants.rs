@@ -62,6 +62,7 @@ impl Tenants {
             format!("/plans/{}", ids.plan),
             format!("/plans/{}/steps", ids.plan),
             format!("/plans/{}/audit", ids.plan),
+            "/audit?since=2026-01-01T00:00:00Z".to_owned(),
             format!("/plans/{}/export", ids.plan),
             format!("/artifacts/{}", ids.artifact),
             format!("/outputs/{}", ids.output),

@@ -81,6 +81,14 @@ impl Connecting {
         self.within(CALL).await
     }
 
+    /// The database, if it is connected.
+    pub(crate) fn current(&self) -> Option<Postgres> {
+        match &*self.0.borrow() {
+            State::Connected(postgres) => Some(postgres.clone()),
+            State::First | State::Failed(_) => None,
+        }
+    }
+
     async fn within(&self, limit: Duration) -> Result<Postgres, Error> {
         if let State::Connected(postgres) = &*self.0.borrow() {
             return Ok(postgres.clone());

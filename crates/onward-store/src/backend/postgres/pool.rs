@@ -10,6 +10,7 @@
 //! that it has: callers wait for them. Every few seconds one caller may try again to open another.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use tokio::time::{Instant, timeout_at};
 use super::address::Address;
 use super::session::{ROLE, Session, literal};
 use super::{error, pooler};
+use crate::backend::Connections;
 use crate::error::Error;
 
 /// A connection and its known settings.
@@ -86,12 +88,12 @@ impl Settings {
 }
 
 /// Creates and recycles the connections of the pool.
-struct Connections {
+struct Factory {
     address: Address,
     session: Session,
 }
 
-impl managed::Manager for Connections {
+impl managed::Manager for Factory {
     type Type = PooledClient;
     type Error = Error;
 
@@ -148,18 +150,20 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The connection pool.
 pub(super) struct Pool {
-    connections: managed::Pool<Connections>,
+    connections: managed::Pool<Factory>,
     /// One permit per connection that is open or may be opened.
     permits: Arc<Semaphore>,
     /// Number of permits that were removed because the server has too many connections.
     removed: Arc<Mutex<usize>>,
+    /// Number of callers that wait for a permit.
+    waiting: AtomicUsize,
     limits: Limits,
     shown: String,
 }
 
 /// A connection of the pool, returned when dropped.
 pub(super) struct Checkout {
-    connection: managed::Object<Connections>,
+    connection: managed::Object<Factory>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -186,7 +190,7 @@ impl DerefMut for Checkout {
 
 impl Pool {
     pub(super) fn new(address: &Address, session: Session, limits: Limits) -> Result<Self, Error> {
-        let connections = Connections {
+        let connections = Factory {
             address: address.clone(),
             session,
         };
@@ -203,6 +207,7 @@ impl Pool {
                 .map_err(|why| error::address(&address.shown, why.to_string()).caused_by(why))?,
             permits: Arc::new(Semaphore::new(limits.connections)),
             removed: Arc::default(),
+            waiting: AtomicUsize::new(0),
             limits,
             shown: address.shown.clone(),
         })
@@ -213,7 +218,10 @@ impl Pool {
         let deadline = Instant::now() + self.limits.wait;
         loop {
             let permit = Arc::clone(&self.permits).acquire_owned();
-            let permit = match timeout_at(deadline, permit).await {
+            let waiting = Waiting::new(&self.waiting);
+            let permit = timeout_at(deadline, permit).await;
+            drop(waiting);
+            let permit = match permit {
                 Ok(Ok(permit)) => permit,
                 Ok(Err(_)) => return Err(error::pool_closed(&self.shown)),
                 Err(_) => return Err(error::pool_exhausted(&self.shown, self.size_limit())),
@@ -233,6 +241,17 @@ impl Pool {
                 Err(PoolError::Backend(why)) => return Err(why),
                 Err(_) => return Err(error::pool_closed(&self.shown)),
             }
+        }
+    }
+
+    /// The state of the pool.
+    pub(super) fn connections(&self) -> Connections {
+        let status = self.connections.status();
+        Connections {
+            open: status.size,
+            idle: status.available,
+            waiting: self.waiting.load(Ordering::Relaxed),
+            max: self.size_limit(),
         }
     }
 
@@ -279,6 +298,22 @@ impl Pool {
     #[cfg(test)]
     pub(super) fn close_idle(&self) {
         self.connections.retain(|_, _| false);
+    }
+}
+
+/// A caller that waits, until this is dropped.
+struct Waiting<'w>(&'w AtomicUsize);
+
+impl<'w> Waiting<'w> {
+    fn new(count: &'w AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

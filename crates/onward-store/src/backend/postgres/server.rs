@@ -11,7 +11,7 @@ use super::listen::{self, Outbox};
 use super::pool::{Checkout, Limits, Pool};
 use super::session::Session;
 use super::{distribute, error, migrate, near_index, pooler};
-use crate::backend::Leader;
+use crate::backend::{Connections, Leader};
 use crate::change::Changed;
 use crate::distribution::Distribution;
 use crate::error::Error;
@@ -40,6 +40,11 @@ impl Drop for Inner {
 }
 
 impl Postgres {
+    /// The connections of the pool.
+    pub(crate) fn connections(&self) -> Connections {
+        self.0.pool.connections()
+    }
+
     /// Connects to the database, and migrates its schema or rejects it.
     pub(crate) async fn connect(
         url: &str,

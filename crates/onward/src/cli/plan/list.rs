@@ -50,7 +50,8 @@ fn status(text: &str) -> std::result::Result<PlanStatus, String> {
         .map_err(|error: UnknownVariant| error.to_string())
 }
 
-fn time(text: &str) -> std::result::Result<Timestamp, String> {
+/// Parses the time of an option.
+pub(super) fn time(text: &str) -> std::result::Result<Timestamp, String> {
     text.parse()
         .map_err(|_| "must be an RFC 3339 time".to_owned())
 }

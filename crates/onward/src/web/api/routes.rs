@@ -7,8 +7,8 @@ use onward_core::role::Permission;
 
 use super::{
     abandon_plan, change_call, close_call, create_token, delete_plan, get_next_project_step,
-    get_output, get_plan_audit, get_session, list_reviews, list_sessions, list_tokens, record_call,
-    recover_session, resume_plan, revoke_token,
+    get_output, get_plan_audit, get_session, list_events, list_reviews, list_sessions, list_tokens,
+    record_call, recover_session, resume_plan, revoke_token,
 };
 use crate::tools::{self, Tool};
 use crate::web::body::{DOCUMENT, SMALL};
@@ -81,7 +81,7 @@ impl Route {
 const STEPS: usize = usize::MAX;
 
 /// All routes that map to tools.
-pub(in crate::web) static ROUTES: [Route; 37] = [
+pub(in crate::web) static ROUTES: [Route; 38] = [
     read("/ping", "ping"),
     read("/plans", "list_active_plans"),
     route(Create, "/plans", "create_research_plan", CreatePlan).body(STEPS),
@@ -89,6 +89,7 @@ pub(in crate::web) static ROUTES: [Route; 37] = [
     route(Delete, "/plans/{planId}", "delete_plan", DeletePlan),
     read("/plans/{planId}/steps", "list_plan_steps"),
     read("/plans/{planId}/audit", "get_plan_audit"),
+    read("/audit", "list_events"),
     route(
         Post,
         "/plans/{planId}/context",
@@ -166,7 +167,7 @@ pub(in crate::web) static ROUTES: [Route; 37] = [
 ];
 
 /// Tools of the HTTP API that are not offered to agents.
-static HTTP_ONLY: [Tool; 16] = [
+static HTTP_ONLY: [Tool; 17] = [
     Tool::from_spec::<abandon_plan::AbandonPlan>(),
     Tool::from_spec::<change_call::ChangeCall>(),
     Tool::from_spec::<close_call::CloseCall>(),
@@ -174,6 +175,7 @@ static HTTP_ONLY: [Tool; 16] = [
     Tool::from_spec::<delete_plan::DeletePlan>(),
     Tool::from_spec::<get_output::GetOutput>(),
     Tool::from_spec::<get_plan_audit::GetPlanAudit>(),
+    Tool::from_spec::<list_events::ListEvents>(),
     Tool::from_spec::<get_session::GetSession>(),
     Tool::from_spec::<list_reviews::ListReviews>(),
     Tool::from_spec::<list_sessions::ListSessions>(),

@@ -6,6 +6,7 @@ use axum::response::{Html, IntoResponse, Response};
 use super::add_security_headers;
 use super::format::sentence;
 use super::layout::Layout;
+use crate::request_id::RequestId;
 use crate::web::problem::Problem;
 
 #[derive(Template)]
@@ -17,6 +18,8 @@ struct ProblemPage {
     title: &'static str,
     detail: String,
     hint: String,
+    /// As in the server log.
+    request_id: Option<String>,
 }
 
 /// Renders a problem as a page.
@@ -28,12 +31,14 @@ pub(crate) fn show(problem: Problem) -> Response {
         title,
         detail: sentence(detail),
         hint: sentence(&hint),
+        request_id: RequestId::current().map(|id| id.to_string()),
     };
     match page.render() {
         Ok(text) => {
             // Error responses of the fallback route do not pass the dashboard's middleware.
             let mut response = (status, Html(text)).into_response();
             add_security_headers(response.headers_mut());
+            response.extensions_mut().insert(problem.code());
             response
         }
         Err(_) => problem.into_response(),

@@ -55,10 +55,12 @@ async fn only_known_functions_run_as_the_owner() {
             "onward_due_between",
             "onward_near",
             "onward_obstacles",
+            "onward_plan_groups",
             "onward_plan_word_count",
             "onward_plans_found",
             "onward_search",
             "onward_tenants",
+            "onward_tenants_expired",
             "onward_token_of_hash",
             "onward_word_count",
         ]
