@@ -7,8 +7,11 @@ use crate::error::Error;
 use crate::schema_check::{Object, SchemaDeviation, compare};
 
 /// Tables, indexes, triggers and views, with the statements that created them. An index of a
-/// constraint has no statement.
-const OBJECTS: &str = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema";
+/// constraint has no statement, and another version of SQLite may create the tables of a full-text
+/// index with another one.
+const OBJECTS: &str = "SELECT type, name, CASE WHEN EXISTS (SELECT 1 FROM sqlite_schema AS virtual \
+    WHERE virtual.sql LIKE 'CREATE VIRTUAL TABLE%' AND item.name GLOB virtual.name || '_*') \
+    THEN '' ELSE coalesce(sql, '') END FROM sqlite_schema AS item";
 
 /// The differences.
 pub(crate) fn deviations(file: &File) -> Result<Vec<SchemaDeviation>, Error> {
