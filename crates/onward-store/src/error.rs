@@ -124,6 +124,8 @@ pub enum Error {
         address: String,
         /// The reason.
         why: String,
+        /// The next action for the user.
+        hint: Hint,
         /// The error of the driver or the operating system.
         #[source]
         source: Option<Source>,
@@ -181,10 +183,15 @@ impl Error {
     }
 
     /// An address that cannot be used.
-    pub(crate) fn address(address: impl fmt::Display, why: impl Into<String>) -> Self {
+    pub(crate) fn address(
+        address: impl fmt::Display,
+        why: impl Into<String>,
+        hint: impl Into<Hint>,
+    ) -> Self {
         Error::Address {
             address: address.to_string(),
             why: why.into(),
+            hint: hint.into(),
             source: None,
         }
     }
@@ -261,11 +268,13 @@ impl Error {
 
     fn next_action(&self) -> Hint {
         match self {
-            Error::Unavailable { hint, .. } | Error::Move { hint, .. } => *hint,
+            Error::Unavailable { hint, .. }
+            | Error::Move { hint, .. }
+            | Error::Address { hint, .. } => *hint,
             Error::Overloaded(_) => "retry the call in a few seconds".into(),
-            Error::Corrupt { .. } => Hint::for_operator(
-                "run `onward doctor` to check the whole database and list every corrupt row",
-            ),
+            Error::Corrupt { .. } => {
+                Hint::for_operator("run `onward doctor` to check the whole database")
+            }
             Error::Newer { .. } => {
                 "use the newer version of `onward` that created this database".into()
             }
@@ -274,9 +283,6 @@ impl Error {
             Error::Refused { .. } => Hint::for_operator(
                 "run `onward doctor` to check the database, and report this error",
             ),
-            Error::Address { .. } => {
-                "use a path for SQLite, or `postgres://user@host/database` for PostgreSQL".into()
-            }
         }
     }
 }
@@ -303,7 +309,7 @@ mod tests {
             Error::Older { found, known },
             Error::LostRace,
             Error::refused("a"),
-            Error::address("a", "b"),
+            Error::address("a", "b", "c"),
         ] {
             let names_command = error.hint().contains("`onward ");
             assert_eq!(error.needs_operator(), names_command, "{error}");

@@ -16,6 +16,7 @@ mod copied_table;
 mod distribution;
 mod error;
 mod fault;
+mod host;
 mod lead;
 pub mod opencode;
 mod plan;
@@ -26,6 +27,7 @@ mod record;
 mod relocate;
 mod row;
 mod row_change;
+mod schema_check;
 mod statement;
 mod store;
 mod sync;
@@ -41,6 +43,7 @@ pub use commit::Commit;
 pub use distribution::Distribution;
 pub use error::{Corrupt, Error, Hint};
 pub use fault::Faults;
+pub use host::{HostRole, HostState, Hosts};
 pub use lead::{Lead, Leadership};
 pub use plan::context::{
     Briefs, CompletedResult, Contexts, Excerpt, Recent, Significant, StepBrief, StepReport,
@@ -83,7 +86,8 @@ pub use row::session::{
     CallLine, Captured, Primed, SeenClaim, Session, SessionLine, Turn, TurnStep, Watched,
 };
 pub use row::step_line::{StepLine, StepNote};
-pub use store::address::{Address, distribute, restore, schema};
+pub use schema_check::{SchemaDeviation, SchemaDifference};
+pub use store::address::{Address, distribute, hosts, restore, schema};
 pub use store::open::{Options, Prepare};
 pub use store::{Pipeline, Store};
 pub use sync::SyncMode;

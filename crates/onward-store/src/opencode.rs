@@ -123,6 +123,7 @@ pub fn replace_parts(path: &Path, changes: &[PartChange]) -> Result<(), Error> {
             return Err(Error::address(
                 path.display(),
                 format!("part `{}` changed while it was read", change.id),
+                "stop opencode, and run the command again",
             ));
         }
     }
@@ -147,5 +148,6 @@ fn open(path: &Path, mode: OpenFlags) -> Result<Connection, Error> {
 
 fn failure(path: &Path, why: rusqlite::Error) -> Error {
     let message = format!("not readable as a database of opencode: {why}");
-    Error::address(path.display(), message).caused_by(why)
+    let hint = "check the path and its permissions";
+    Error::address(path.display(), message, hint).caused_by(why)
 }

@@ -15,14 +15,15 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::broadcast;
 
 use crate::backend::postgres::{Connecting, Mode, Postgres, Shared};
-use crate::backend::{Connections, Exec};
 use crate::backend::sqlite::{self, Readers, Work, Writer};
+use crate::backend::{Connections, Exec};
 use crate::change::Changed;
 use crate::distribution::Distribution;
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::lead::{Duties, Lead, Leadership};
 use crate::plan_cache::{CacheSession, PlanCache};
+use crate::schema_check::SchemaDeviation;
 use crate::tx::Tx;
 use crate::vector_index::{Indexed, Many, VectorExtension};
 use crate::work::{Running, gone, job, poll_once, wait};
@@ -336,6 +337,29 @@ impl Store {
         }
     }
 
+    /// Differences between the schema and the one that the migrations create: row security and
+    /// privileges, tables, columns, indexes, constraints, triggers and functions.
+    pub async fn schema_deviations(&self) -> Result<Vec<SchemaDeviation>, Error> {
+        match &self.backend {
+            Backend::Sqlite { path, .. } => {
+                let path = Arc::clone(path);
+                let comparing = tokio::task::spawn_blocking(move || {
+                    sqlite::deviations(&sqlite::File::open_to_read(&path)?)
+                });
+                comparing.await.unwrap_or_else(|_| Err(gone()))
+            }
+            Backend::Postgres { postgres, .. } => postgres.get().await?.schema_deviations().await,
+        }
+    }
+
+    /// Fails if a connection pooler has changed to a mode that is not supported.
+    pub async fn check_pooler(&self) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Sqlite { .. } => Ok(()),
+            Backend::Postgres { postgres, .. } => postgres.get().await?.check_pooler().await,
+        }
+    }
+
     /// Waits for queued writes and closes the file; later calls fail. Does nothing on PostgreSQL.
     pub async fn close(&self) {
         if let Backend::Sqlite {
@@ -352,6 +376,7 @@ impl Store {
         let Some(from) = self.file().map(Path::to_owned) else {
             return Err(Error::address(
                 "postgres://…",
+                "only an SQLite file can be copied",
                 "back up a PostgreSQL server with its own tools, such as `pg_dump`",
             ));
         };

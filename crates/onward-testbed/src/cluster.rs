@@ -91,6 +91,24 @@ impl Cluster {
         }
     }
 
+    /// A copy of this private cluster with the next timeline: after a failover, this one is the former
+    /// primary, and the copy the present one. Restarts this one.
+    ///
+    /// # Panics
+    ///
+    /// On the shared cluster, or if PostgreSQL does not start.
+    #[must_use]
+    pub fn promoted_copy(&self) -> Self {
+        let programs = programs::find();
+        let copy = programs.and_then(|programs| Server::start_promoted_copy(programs, self.own()));
+        let server = unwrap_or_panic(copy);
+        Self {
+            address: Address::local(server.port()),
+            own: Some(server),
+            nodes: Vec::new(),
+        }
+    }
+
     /// A private cluster that uses the programs in the directory given by a variable. Prints a
     /// message and returns `None` if the variable is not set.
     ///

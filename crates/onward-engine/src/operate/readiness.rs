@@ -16,8 +16,10 @@ const SWEEP_DELAY: Duration = Duration::from_secs(60);
 
 impl Engine {
     /// Writes to the database, to check whether it accepts writes: a full disk, a read-only database
-    /// and one with a locked table still respond to queries. For the server's operator.
+    /// and one with a locked table still respond to queries. If a connection pooler changed its mode,
+    /// only some calls fail. For the server's operator.
     pub async fn check_writable(&self) -> Result<(), Error> {
+        self.store.check_pooler().await?;
         let (tenant, now) = (Arc::from(LOCAL), self.now());
         let checked = self.store.write(&tenant, move |tx| {
             Box::pin(async move {

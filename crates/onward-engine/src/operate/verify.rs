@@ -6,8 +6,9 @@ use onward_core::role::Permission;
 use onward_core::skill::SkillExecution;
 use onward_core::{Event, Plan, PlanId, StepStatus, Timestamp};
 use onward_store::{
-    Artifacts, AuditTrail, Entry, Extractions, Integrity, Outputs, Plans, RequestLog, Sessions,
-    Skills, Tasks, Tenants, Tokens, ToolCalls, Tx, UserFeedback, WholePlan, ended_commits,
+    Artifacts, AuditTrail, Entry, Extractions, Integrity, Outputs, Plans, RequestLog,
+    SchemaDeviation, Sessions, Skills, Tasks, Tenants, Tokens, ToolCalls, Tx, UserFeedback,
+    WholePlan, ended_commits,
 };
 
 use crate::caller::Caller;
@@ -45,6 +46,12 @@ pub struct VerifyReport {
 }
 
 impl Engine {
+    /// Differences between the schema of the database and the one that the migrations create. For
+    /// the server's operator.
+    pub async fn schema_deviations(&self) -> Result<Vec<SchemaDeviation>, Error> {
+        Ok(self.store.schema_deviations().await?)
+    }
+
     /// Checks the database file and all plans of the tenant.
     pub async fn verify(&self, caller: &Caller) -> Result<VerifyReport, Error> {
         caller.allow(Permission::Read)?;

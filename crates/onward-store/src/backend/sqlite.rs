@@ -8,6 +8,7 @@
 
 mod backup;
 mod busy;
+mod catalog;
 mod connection;
 mod error;
 mod file;
@@ -31,6 +32,7 @@ mod write_queue;
 mod writer;
 
 pub(crate) use backup::back_up;
+pub(crate) use catalog::deviations;
 pub(crate) use file::File;
 pub(crate) use leader::lead;
 pub(crate) use migrate::{VERSION, version};

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use crate::backend::postgres::{self, Postgres, displayed};
 use crate::backend::relocation::Endpoint;
 use crate::backend::sqlite;
-use crate::error::Error;
+use crate::error::{Error, Hint};
+use crate::host::Hosts;
 use crate::work::gone;
 
 /// Location of a database.
@@ -34,6 +35,7 @@ impl Address {
             return Err(Error::address(
                 address,
                 "neither a path nor a `postgres://…` URL",
+                "use a path for SQLite, or `postgres://user@host/database` for PostgreSQL",
             ));
         }
         Ok(Address::File(PathBuf::from(path)))
@@ -100,6 +102,14 @@ pub async fn schema(address: &Address) -> Result<(i64, i64), Error> {
     }
 }
 
+/// The hosts of a PostgreSQL address; `None` for an SQLite file.
+pub async fn hosts(address: &Address) -> Result<Option<Hosts>, Error> {
+    match address {
+        Address::File(_) => Ok(None),
+        Address::Server(url) => Postgres::hosts(url).await.map(Some),
+    }
+}
+
 /// Replaces an SQLite database with a backup. Other processes that use the database open the
 /// restored one with their next call. Returns the new path of the previous database, if there was
 /// one; `stamp` is part of it.
@@ -111,6 +121,7 @@ pub async fn restore(
     let Address::File(path) = address.clone() else {
         return Err(Error::address(
             address,
+            "only an SQLite file can be restored from a copy",
             "restore a PostgreSQL database with its own tools, such as `pg_restore`",
         ));
     };
@@ -125,6 +136,7 @@ pub async fn distribute(address: &Address) -> Result<u64, Error> {
         Address::File(path) => Err(Error::address(
             path.display(),
             "only a PostgreSQL server with Citus can be distributed",
+            Hint::for_operator("move the database to PostgreSQL first, with `onward move`"),
         )),
         Address::Server(url) => Postgres::distribute(url).await,
     }

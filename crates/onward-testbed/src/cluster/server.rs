@@ -33,8 +33,22 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a new cluster and waits until it accepts connections. Removes everything on failure.
     pub(crate) fn start(programs: Programs) -> Result<Self, String> {
-        let mut supervisor = Supervisor::start(&programs)?;
-        supervisor.send("create")?;
+        Self::start_with(&programs, "create")
+    }
+
+    /// Starts a copy of a server with the next timeline, as after its promotion. Restarts the other
+    /// server.
+    pub(crate) fn start_promoted_copy(programs: Programs, of: &Self) -> Result<Self, String> {
+        of.stop()?;
+        let directory = of.directory().display().to_string();
+        let copy = Self::start_with(&programs, &format!("copy {directory}"));
+        of.restart()?;
+        copy
+    }
+
+    fn start_with(programs: &Programs, create: &str) -> Result<Self, String> {
+        let mut supervisor = Supervisor::start(programs)?;
+        supervisor.send(create)?;
         let mut attempt = 1;
         loop {
             let port = free_port()?;
@@ -64,13 +78,15 @@ impl Server {
 
     /// The log of the server.
     pub(crate) fn log(&self) -> Result<String, String> {
-        let supervisor = self.supervisor.lock();
-        let log = supervisor
-            .unwrap_or_else(PoisonError::into_inner)
-            .directory
-            .join("log");
+        let log = self.directory().join("log");
         let log = std::fs::read(&log).map_err(|error| format!("`{}`: {error}", log.display()))?;
         Ok(String::from_utf8_lossy(&log).into_owned())
+    }
+
+    fn directory(&self) -> PathBuf {
+        let supervisor = self.supervisor.lock();
+        let supervisor = supervisor.unwrap_or_else(PoisonError::into_inner);
+        supervisor.directory.clone()
     }
 
     fn send(&self, command: &str) -> Result<(), String> {

@@ -31,6 +31,15 @@ max_wal_size = 256MB
 EOF
 }
 
+# The recovery of the copy ends with a new timeline, as after a promotion.
+copy() { # directory of another supervisor whose server is stopped
+    cp -a "$1/data" "$dir/data" && touch "$dir/data/recovery.signal" || return
+    cat >>"$dir/data/postgresql.conf" <<'EOF'
+restore_command = 'false'
+hot_standby = off
+EOF
+}
+
 start() { # port
     "$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -o "-p $1" -w start
 }
@@ -39,10 +48,11 @@ stop() {
     [ ! -e "$dir/data/postmaster.pid" ] || "$bin/pg_ctl" -D "$dir/data" -m immediate -w stop
 }
 
-while read -r command port; do
+while read -r command argument; do
     case $command in
         create) create ;;
-        start) start "$port" ;;
+        copy) copy "$argument" ;;
+        start) start "$argument" ;;
         stop) stop ;;
     esac >>"$dir/log" 2>&1
     echo $?

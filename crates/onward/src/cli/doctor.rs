@@ -5,20 +5,23 @@
 //! one. The exit code is 1 if a check failed, or 5 if the database is unusable.
 
 mod clock;
+mod findings;
 mod hooks;
+mod hosts;
 mod nodes;
+mod notifications;
+mod plans;
 mod readiness;
+mod schema;
 mod vector_search;
 mod versions;
 
 use std::path::PathBuf;
 
 use clap::Args;
-use onward_core::Timestamp;
 use onward_engine::caller::LOCAL;
 use onward_engine::engine::Settings;
-use onward_engine::list::PlanQuery;
-use onward_engine::{Address, Caller, Delivery, Engine, Error, Notice, schema, store};
+use onward_engine::{Address, Caller, Engine, Error, store};
 use serde::Serialize;
 
 use super::Context;
@@ -26,14 +29,11 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, Tone, format};
 
-const NOTIFICATIONS: &str = "notifications";
-/// The number of recent notifications to check.
-const MAX_NOTIFICATIONS: u32 = 50;
-
 /// Check the installation and verify every plan against its audit trail
 ///
 /// Checks the configuration, agent hooks, database, file permissions, schema, plans, search index,
-/// clock, versions in use and notifications.
+/// clock, versions in use and notifications. Lists up to ten problems of each check, and the number
+/// of each kind.
 #[derive(Args)]
 pub(crate) struct Doctor {}
 
@@ -84,7 +84,12 @@ pub(super) async fn run(cx: &Context) -> Result {
         cx.output.print_json(&Report { ok, checks })?;
     } else {
         cx.output.print(&render(&checks, cx.output))?;
+        let mut hints: Vec<&String> = Vec::new();
         for hint in checks.iter().filter_map(|check| check.hint.as_ref()) {
+            if hints.contains(&hint) {
+                continue;
+            }
+            hints.push(hint);
             cx.output.note(&format!("hint: {}", format::sanitize(hint)));
         }
     }
@@ -154,7 +159,8 @@ async fn check_database(cx: &Context, checks: &mut Vec<Check>) -> Exit {
         checks.push(Check::passed("database", message));
         return Exit::Done;
     }
-    let (found, known) = match schema(address).await {
+    checks.extend(hosts::check(address).await);
+    let (found, known) = match onward_engine::schema(address).await {
         Ok(versions) => versions,
         Err(error) => return unusable("database", error.into(), checks),
     };
@@ -182,13 +188,15 @@ async fn check_database(cx: &Context, checks: &mut Vec<Check>) -> Exit {
     };
     cx.opened.replace(Some(engine.clone()));
     let checked = async {
-        let newest = check_plans(&engine, checks).await?;
+        checks.extend(schema::check(&engine).await);
+        let newest = plans::check(&engine, checks).await?;
         checks.push(clock::check(&engine, newest));
         checks.extend(readiness::check(address, &engine).await?);
         checks.push(versions::check(&engine).await?);
         checks.extend(nodes::check(address, &engine).await?);
         checks.extend(vector_search::check(&engine).await?);
-        check_notifications(cx, &engine, checks).await
+        checks.extend(notifications::check(cx, &engine).await?);
+        Ok(())
     };
     match checked.await {
         Ok(()) => Exit::Done,
@@ -202,104 +210,12 @@ fn unusable(check: &'static str, error: Error, checks: &mut Vec<Check>) -> Exit 
     failure.exit
 }
 
-/// Replays the audit trail of every plan of every tenant, and checks the search index. Returns the
-/// time of the last update.
-async fn check_plans(
-    engine: &Engine,
-    checks: &mut Vec<Check>,
-) -> std::result::Result<Option<Timestamp>, Error> {
-    let mut newest = None;
-    for tenant in engine.tenants().await? {
-        let caller = match &*tenant.name {
-            LOCAL => Caller::local("doctor"),
-            other => engine.operator(other, "doctor").await?,
-        };
-        let query = PlanQuery {
-            limit: 1,
-            finished: true,
-            ..PlanQuery::default()
-        };
-        // `verify` reports a plan that cannot be listed.
-        let page = engine.list_plans(&caller, query).await.ok();
-        let last = page.and_then(|page| page.plans.into_iter().next());
-        newest = newest.max(last.map(|last| last.sheet.updated_at));
-        let checked = engine.verify(&caller).await?;
-        let plans = format::count(checked.plans, "plan", "plans");
-        let events = format::count(checked.events, "event", "events");
-        let summary = format!("tenant `{}`: {plans}, {events}", tenant.name);
-        if checked.inconsistencies.is_empty() {
-            checks.push(Check::passed(
-                "plans",
-                format!("{summary}, all audit trails replay"),
-            ));
-        }
-        for fault in &checked.index_errors {
-            let message = format!("tenant `{}`: {fault}", tenant.name);
-            let hint = "rebuild the index with `onward reindex`";
-            checks.push(Check::failed("search", message, hint));
-        }
-        if checked.index_errors.is_empty() && checked.chunks > 0 {
-            let chunks = format::count(checked.chunks, "chunk", "chunks");
-            let message = format!("tenant `{}`: {chunks}, index complete", tenant.name);
-            checks.push(Check::passed("search", message));
-        }
-        for fault in checked.inconsistencies {
-            let message = match fault.plan {
-                Some(plan) => format!("tenant `{}`, plan {plan}: {}", tenant.name, fault.message),
-                None => fault.message,
-            };
-            let hint = "copy the database, restore a backup, and report this";
-            checks.push(Check::failed("plans", message, hint));
-        }
+/// The operator of a tenant.
+async fn operator(engine: &Engine, tenant: &str) -> std::result::Result<Caller, Error> {
+    match tenant {
+        LOCAL => Ok(Caller::local("doctor")),
+        other => engine.operator(other, "doctor").await,
     }
-    Ok(newest)
-}
-
-/// Checks the delivery of notifications, if a webhook is configured.
-async fn check_notifications(
-    cx: &Context,
-    engine: &Engine,
-    checks: &mut Vec<Check>,
-) -> std::result::Result<(), Error> {
-    let notify = &cx.config.notify;
-    let Some(webhook) = notify.display_webhook() else {
-        return Ok(());
-    };
-    if notify.secret.is_none() {
-        let message = format!("notifications to `{webhook}` are off: no secret to sign them");
-        let hint = "set `ONWARD_NOTIFY__SECRET`, or `secret` in `[notify]`";
-        checks.push(Check::failed(NOTIFICATIONS, message, hint));
-        return Ok(());
-    }
-    for tenant in engine.tenants().await? {
-        let operator = match &*tenant.name {
-            LOCAL => Caller::local("doctor"),
-            other => engine.operator(other, "doctor").await?,
-        };
-        let recent = engine.notifications(&operator, MAX_NOTIFICATIONS).await?;
-        let is_undelivered = |notice: &&Notice| match notice.delivery {
-            Delivery::GivenUp => true,
-            Delivery::Waiting => notice.last_error.is_some(),
-            Delivery::Sent | Delivery::Unwanted => false,
-        };
-        let undelivered: Vec<&Notice> = recent.iter().filter(is_undelivered).collect();
-        let Some(last) = undelivered.first() else {
-            let sent = recent.iter().filter(|one| one.delivery == Delivery::Sent);
-            let sent = format::count(sent.count() as u64, "notification", "notifications");
-            let message = format!("tenant `{}`: {sent} sent to `{webhook}`", tenant.name);
-            checks.push(Check::passed(NOTIFICATIONS, message));
-            continue;
-        };
-        let message = format!(
-            "tenant `{}`: {} not delivered to `{webhook}`: {}",
-            tenant.name,
-            format::count(undelivered.len() as u64, "notification", "notifications"),
-            last.last_error.as_deref().unwrap_or("no attempt yet"),
-        );
-        let hint = "check that the webhook is reachable and returns a status from 200 to 299";
-        checks.push(Check::failed(NOTIFICATIONS, message, hint));
-    }
-    Ok(())
 }
 
 /// Checks that only the owner can read the files of the database.

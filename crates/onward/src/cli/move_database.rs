@@ -106,11 +106,11 @@ fn inconsistent(phase: Phase, moved: &Relocated, target: &Address) -> Failure {
     let (which, hint) = match phase {
         Phase::VerifySource => (
             "source".to_owned(),
-            "nothing was moved; run `onward doctor` to list all inconsistencies",
+            "nothing was moved; run `onward doctor` on the source to list the inconsistencies",
         ),
         Phase::Copy | Phase::Compare | Phase::VerifyTarget => (
             format!("target `{target}`"),
-            "do not use the target; run `onward doctor` to list all inconsistencies, and report them",
+            "do not use the target; run `onward doctor` on it to list the inconsistencies, and report them",
         ),
     };
     Failure::new(

@@ -6,11 +6,13 @@
 
 use clap::Args;
 use onward_core::Code;
+use onward_engine::Engine;
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 
 use super::database::Database;
 use super::{Context, shutdown};
@@ -43,6 +45,11 @@ pub(crate) struct Serve {
     check: bool,
 }
 
+/// Pause between two attempts to compare the schema of a database that is unavailable.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// Maximum number of differences in the log.
+const MAX_DEVIATIONS: usize = 10;
+
 /// How long the server may take to respond to `--check`.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -63,6 +70,7 @@ pub(super) async fn run(args: &Serve, cx: &Context, mcp_endpoint: NewMcpEndpoint
     let bind = cx.config.serve.bind;
     let (listener, address) = bind_listener(bind).await?;
     let config = &cx.config;
+    let comparing = tokio::spawn(report_schema(engine.clone()));
     let server = Server::new(
         engine,
         caller,
@@ -92,8 +100,32 @@ pub(super) async fn run(args: &Serve, cx: &Context, mcp_endpoint: NewMcpEndpoint
         cx.output.warn(&format!("cannot open a browser: {error}"));
     }
     server.run().await;
+    comparing.abort();
     telemetry.end().await;
     Ok(Exit::Done)
+}
+
+/// Logs that the schema differs from the one that the migrations create, once the database is
+/// available. The server runs nevertheless: every statement names its tenant, and row security is a
+/// second barrier.
+async fn report_schema(engine: Engine) {
+    let deviations = loop {
+        match engine.schema_deviations().await {
+            Ok(deviations) => break deviations,
+            Err(error) if error.code() == Code::Unavailable => sleep(RETRY_INTERVAL).await,
+            // The calls of agents report it, too.
+            Err(_) => return,
+        }
+    };
+    if !deviations.is_empty() {
+        let first = deviations.iter().take(MAX_DEVIATIONS);
+        let first: Vec<String> = first.map(ToString::to_string).collect();
+        tracing::warn!(
+            deviations = deviations.len(),
+            first = first.join("; "),
+            "the schema differs from the one that the migrations create; run `onward doctor`"
+        );
+    }
 }
 
 /// Requests `/readyz` of the server that listens on this address.

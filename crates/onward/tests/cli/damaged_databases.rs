@@ -109,6 +109,53 @@ fn doctor_finds_a_damaged_search_index_and_reindex_repairs_it() {
     assert_eq!(exit_code(&fixture, "onward doctor"), Some(0));
 }
 
+#[test]
+fn doctor_finds_a_missing_trigger_and_a_missing_index() {
+    let fixture = Fixture::empty("schema").with_plans();
+    let database = rusqlite::Connection::open(fixture.dir.join("onward.db"));
+    let database = database.expect("the database opens");
+    let drop = "DROP TRIGGER events_reject_update; DROP INDEX steps_ready";
+    database.execute_batch(drop).expect("the objects exist");
+    let (failed, code) = failed_checks(&fixture, "onward doctor");
+    let checks: Vec<&str> = failed.iter().map(|[check, ..]| check.as_str()).collect();
+    assert_eq!(checks, ["schema", "schema"], "{failed:?}");
+    assert!(failed[0][1].contains("steps_ready"), "{failed:?}");
+    assert!(failed[1][1].contains("events_reject_update"), "{failed:?}");
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn doctor_shows_ten_problems_and_their_number() {
+    let fixture = Fixture::empty("many-problems").with_plans();
+    let database = rusqlite::Connection::open(fixture.dir.join("onward.db"));
+    let database = database.expect("the database opens");
+    // Each plan gets nine copies without an audit trail.
+    let copy = "CREATE TEMP TABLE copy AS SELECT * FROM plans; \
+        UPDATE copy SET plan_id = randomblob(16), name = 'copy'; \
+        INSERT INTO plans SELECT * FROM copy";
+    database.execute_batch(copy).expect("the plans are copied");
+    for _ in 0..8 {
+        let again =
+            "UPDATE copy SET plan_id = randomblob(16); INSERT INTO plans SELECT * FROM copy";
+        database.execute_batch(again).expect("the plans are copied");
+    }
+    let (failed, code) = failed_checks(&fixture, "onward doctor");
+    assert!(
+        failed.iter().all(|[check, ..]| check == "plans"),
+        "{failed:?}"
+    );
+    assert_eq!(code, Some(1));
+    let copies = database.query_row(
+        "SELECT count(*) FROM plans WHERE name = 'copy'",
+        [],
+        |row| row.get::<_, i64>(0),
+    );
+    let copies = copies.expect("the plans are counted");
+    assert!(copies > 20 && failed.len() < 20, "{failed:?}");
+    let last = &failed.last().expect("a failed check")[1];
+    assert!(last.starts_with(&format!("{copies} ")), "{failed:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn doctor_finds_a_file_that_other_users_can_read() {

@@ -20,6 +20,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Notification, Socket};
 use uuid::Uuid;
 
 use super::error;
+use super::generation::Generation;
 use super::hosts::{self, Hosts};
 use super::session::{self, MARK, Session, Setting};
 use super::tls::{self, Tls, TlsOptions};
@@ -28,6 +29,9 @@ use crate::error::Error;
 /// Name of a connection: this prefix and the version of the program, unless the address has another
 /// name.
 pub(super) const APPLICATION: &str = "onward ";
+
+/// The form of an address.
+const FORM: &str = "use `postgres://user@host:port/database`, and percent-encode special characters of the password";
 
 /// A random id, which identifies this process or one of its connections.
 pub(super) fn random_id() -> String {
@@ -42,7 +46,7 @@ pub(super) fn random_id() -> String {
 pub(super) struct Address {
     /// Without a password.
     pub(super) shown: String,
-    hosts: Hosts,
+    pub(super) hosts: Hosts,
     /// The settings in the options of the address.
     pub(super) given: Vec<Setting>,
     tls: Tls,
@@ -74,7 +78,7 @@ impl Address {
         let (url, tls_options) = TlsOptions::take(url);
         let (url, attrs) = hosts::take_session_attrs(&url);
         let mut config: Config = url.parse().map_err(|why: tokio_postgres::Error| {
-            error::address(&shown, error::in_full(&why)).caused_by(why)
+            error::address(&shown, error::in_full(&why), FORM).caused_by(why)
         })?;
         if config.get_application_name().is_none() {
             config.application_name(format!("{APPLICATION}{}", env!("CARGO_PKG_VERSION")));
@@ -82,7 +86,8 @@ impl Address {
         let given = config.get_options().unwrap_or_default();
         let Some(given) = session::parse_options(given) else {
             let why = "its `options` must have the form `-c name=value`";
-            return Err(error::address(&shown, why));
+            let hint = "encode it for a URL: `options=-c%20name%3Dvalue`";
+            return Err(error::address(&shown, why, hint));
         };
         let encrypted = match config.get_ssl_mode() {
             SslMode::Disable => false,
@@ -157,11 +162,31 @@ impl Address {
         let accepted = self.hosts.accepted;
         let started = session.start(&client, mark.as_deref(), accepted, &self.shown);
         let process = started.await?;
+        if self.hosts.count() > 1
+            && let Some(generation) = Generation::read(&client).await
+            && self.hosts.is_former(generation)
+        {
+            return Err(error::former_primary(&self.shown));
+        }
         Ok(Opened {
             client,
             driving,
             process,
         })
+    }
+
+    /// Connects to a host that is not selected, to ask it.
+    pub(super) async fn open_host(&self, place: usize) -> Result<Client, Error> {
+        let addresses = self.hosts.addresses(place).await;
+        let addresses = addresses.map_err(|why| error::unresolved(&self.shown, why))?;
+        let mut failure = error::unreachable(&self.shown);
+        for address in addresses {
+            match self.open_at(address, None).await {
+                Ok((client, ..)) => return Ok(client),
+                Err(why) => failure = why,
+            }
+        }
+        Err(failure)
     }
 
     /// Connects to a host, with the startup option [`MARK`] unless a pooler rejects it.

@@ -430,6 +430,7 @@ impl Connection {
                     failed_at.map(|place| messages.statement(place).filter(|_| !is_commit));
                 if failed_at.is_none() && process.is_some() && pooler::is_other_process(&broken.why)
                 {
+                    self.postgres.suspect_pooler();
                     let why = error::pooler(&self.postgres.0.address.shown);
                     return Err(State::Lost(why));
                 }

@@ -8,7 +8,7 @@
 use tokio_postgres::{Client, Error as Driver};
 
 use super::address::Address;
-use super::{error, migrate, pooler};
+use super::{error, migrate, nodes, primaries};
 use crate::distribution::Distribution;
 use crate::error::Error;
 
@@ -86,7 +86,7 @@ const NODES: &str = "SELECT nodename || ':' || nodeport, count(tenant) FROM pg_d
 /// Whether the tables are distributed.
 pub(super) async fn is_distributed(client: &Client) -> Result<bool, Error> {
     let found = async {
-        if !has_citus(client).await? {
+        if !nodes::has_citus(client).await? {
             return Ok(false);
         }
         let is_there = "SELECT EXISTS (SELECT 1 FROM pg_dist_partition \
@@ -127,16 +127,18 @@ pub(super) async fn inspect(address: &Address) -> Result<Option<Distribution>, E
 
 /// Distributes the tables that are not distributed yet; returns their number.
 pub(super) async fn distribute(address: &Address) -> Result<u64, Error> {
-    let standing = pooler::open(address).await?;
+    let standing = primaries::open(address).await?;
     let client = &standing.client;
     let schemas = migrate::check_server(client, &address.shown).await?;
-    if !has_citus(client).await.map_err(failed)? {
+    if !nodes::has_citus(client).await.map_err(failed)? {
         return Err(error::address(
             &address.shown,
-            "the database has no Citus extension. Install Citus on all nodes, run `CREATE EXTENSION \
-             citus` in this database on each of them, and add the nodes with `citus_add_node`",
+            "the database has no Citus extension",
+            "install Citus on all nodes, run `CREATE EXTENSION citus` in this database on each of them, \
+             and add the nodes with `citus_add_node`",
         ));
     }
+    nodes::check(client, &address.shown).await?;
     let distributed = async {
         let begin = format!(
             "BEGIN; SET LOCAL search_path = {schemas}; \
@@ -178,11 +180,6 @@ pub(super) async fn distribute(address: &Address) -> Result<u64, Error> {
     };
     let distributed: Result<u64, Driver> = distributed.await;
     distributed.map_err(|why| error::of_schema_change(why, &address.shown, "distribution"))
-}
-
-async fn has_citus(client: &Client) -> Result<bool, Driver> {
-    let extension = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')";
-    client.query_one(extension, &[]).await?.try_get(0)
 }
 
 /// All distributed tables.

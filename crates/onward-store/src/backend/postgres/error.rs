@@ -39,7 +39,8 @@ pub(super) fn of_schema_change(why: Driver, address: &str, what: &str) -> Error 
         Some(db_error) if db_error.code() == &SqlState::INSUFFICIENT_PRIVILEGE => {
             let hint = db_error.hint().map(|hint| format!("; {hint}"));
             let message = format!("{}{}", db_error.message(), hint.unwrap_or_default());
-            self::address(address, message).caused_by(why)
+            let hint = "use a login with this privilege, or let an administrator grant it";
+            self::address(address, message, hint).caused_by(why)
         }
         Some(_) | None => of_statement(why, what),
     }
@@ -86,6 +87,15 @@ pub(super) fn pool_exhausted(address: &str, connections: usize) -> Error {
     ))
 }
 
+/// The pool could not be created.
+pub(super) fn no_pool(address: &str) -> Error {
+    self::address(
+        address,
+        "cannot create the connection pool",
+        "report this as a bug in Onward",
+    )
+}
+
 /// The pool provides no more connections.
 pub(super) fn pool_closed(address: &str) -> Error {
     Error::unavailable(
@@ -99,8 +109,8 @@ pub(super) fn pooler(address: &str) -> Error {
     self::address(
         address,
         "a connection pooler in transaction mode is in front of the server, such as PgBouncer with \
-         `pool_mode = transaction`, but Onward requires sessions. Set `pool_mode = session` for this \
-         database, or use the address of the PostgreSQL server",
+         `pool_mode = transaction`, but Onward requires sessions",
+        "set `pool_mode = session` for this database, or use the address of the PostgreSQL server",
     )
 }
 
@@ -119,6 +129,24 @@ pub(super) fn not_accepted(address: &str, what: &str) -> Error {
     Error::unavailable(
         format_args!("a host of `{address}` is {what}"),
         "check that one of the hosts is the primary",
+    )
+}
+
+/// Several servers accept writes, and none of them is known to be the primary.
+pub(super) fn several_primaries(address: &str, hosts: &str) -> Error {
+    Error::unavailable(
+        format_args!("several hosts of `{address}` accept writes: {hosts}"),
+        "stop all of these servers except the primary, and rebuild the others as standbys",
+    )
+}
+
+/// A former primary, which does not have the changes of the present one.
+pub(super) fn former_primary(address: &str) -> Error {
+    Error::unavailable(
+        format_args!(
+            "a host of `{address}` is a former primary: another host has a higher timeline"
+        ),
+        "start the primary, and rebuild the former one as a standby, for example with `pg_rewind`",
     )
 }
 
@@ -145,20 +173,29 @@ pub(super) fn unreachable(address: &str) -> Error {
 
 /// A connection could not be established.
 pub(super) fn of_connection(why: Driver, address: &str) -> Error {
-    let hint = match why.as_db_error() {
+    let message = in_full(&why);
+    // The address is wrong, and a retry does not help.
+    let invalid = |hint| self::address(address, &message, hint);
+    let unavailable = |hint| Error::unavailable(format_args!("`{address}`: {message}"), hint);
+    let error = match why.as_db_error() {
         Some(db_error) => match db_error.code().code() {
-            // Authentication failed, or no such database: the address is wrong, and a retry does
-            // not help.
-            "28000" | "28P01" | "3D000" | "42704" => None,
-            code => Some(hint(code).unwrap_or(AGAIN)),
+            "28000" => invalid(
+                "check the user in the address: the role must exist and may log in, and `pg_hba.conf` of \
+                 the server must allow it",
+            ),
+            "28P01" => invalid("check the user and the password in the address"),
+            "3D000" => invalid(
+                "check the name of the database in the address, or create the database with `CREATE \
+                 DATABASE`",
+            ),
+            "42704" => invalid("check the `options` and the user in the address"),
+            code => unavailable(hint(code).unwrap_or(AGAIN)),
         },
-        None if is_broken(&why) => Some(UP),
-        // A required password is missing, or the authentication method is not supported.
-        None => None,
-    };
-    let error = match hint {
-        Some(hint) => Error::unavailable(format_args!("`{address}`: {}", in_full(&why)), hint),
-        None => self::address(address, in_full(&why)),
+        None if is_broken(&why) => unavailable(UP),
+        None => invalid(
+            "add the password to the address; the server must request it with `scram-sha-256`, `md5` or \
+             `password`",
+        ),
     };
     error.caused_by(why)
 }
@@ -174,8 +211,8 @@ pub(super) fn tls(why: Driver, address: &str) -> Error {
 }
 
 /// An address that cannot be used.
-pub(super) fn address(address: &str, why: impl Into<String>) -> Error {
-    Error::address(address, why)
+pub(super) fn address(address: &str, why: impl Into<String>, hint: &'static str) -> Error {
+    Error::address(address, why, hint)
 }
 
 /// The error message with all its sources.
@@ -211,7 +248,7 @@ fn reported(db_error: &DbError, what: &str) -> Error {
         }
         _ => {}
     }
-    if let Some(hint) = hint(code) {
+    if let Some(hint) = hint(code).or_else(|| lost_server(code, db_error.message())) {
         return Error::unavailable(db_error.message(), hint);
     }
     let mut message = format!("`{what}`: {} ({code})", db_error.message());
@@ -246,6 +283,21 @@ fn hint(code: &str) -> Option<&'static str> {
     Some(hint)
 }
 
+/// Hint for an internal error that reports the end of a server: Citus passes on the error of a node
+/// that stops, or of the connection to it, without its code.
+fn lost_server(code: &str, message: &str) -> Option<&'static str> {
+    const LOST: [&str; 6] = [
+        "shut down",
+        "shutting down",
+        "starting up",
+        "terminating connection",
+        "closed the connection",
+        "connection to the remote node",
+    ];
+    let is_lost = code == "XX000" && LOST.iter().any(|part| message.contains(part));
+    is_lost.then_some("a node of the database stopped or is starting; retry the call")
+}
+
 /// Whether the connection failed, and not the statement.
 fn is_broken(why: &Driver) -> bool {
     let by_io = why
@@ -268,6 +320,19 @@ pub(super) fn ends_connection(why: &Driver) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_internal_error_of_a_server_that_stops_is_transient() {
+        for lost in [
+            "the postmaster was shut down",
+            "terminating connection due to administrator command",
+            "server closed the connection unexpectedly",
+        ] {
+            assert!(lost_server("XX000", lost).is_some(), "{lost}");
+            assert!(lost_server("42601", lost).is_none(), "{lost}");
+        }
+        assert!(lost_server("XX000", "cache lookup failed for type 1").is_none());
+    }
 
     #[test]
     fn only_transient_errors_have_a_hint() {

@@ -2,12 +2,13 @@
 //!
 //! Each host has its own time limit for the whole attempt, from the first packet to the checked
 //! session, so a silent host delays the next one by no more than that limit. The host that
-//! responded last is tried first, so only the first connection after a failure pays for it.
+//! responded last is tried first, so only the first connection after a failure pays for it. A former
+//! primary is refused (`primaries`).
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -15,12 +16,16 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts};
 
 use super::error;
+use super::generation::Generation;
 use super::options::take_options;
 use crate::error::Error;
 
 /// Time limit of an attempt to connect to the only host, and to each of several.
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
 const CONNECT_TO_EACH: Duration = Duration::from_secs(2);
+
+/// The form of an address with several hosts.
+const LIST: &str = "use `postgres://user@host1:port,host2:port/database`";
 
 /// The option that selects the hosts to accept. The driver does not support all of its values.
 const SESSION_ATTRS: &str = "target_session_attrs";
@@ -58,6 +63,8 @@ pub(super) struct Hosts {
     pub(super) accepted: Accepted,
     /// The host that responded last.
     last: Arc<AtomicUsize>,
+    /// The newest known generation of a primary.
+    newest: Arc<Mutex<Option<Generation>>>,
 }
 
 /// Removes the option that selects the hosts to accept from an address, and returns its value.
@@ -81,16 +88,17 @@ impl Hosts {
         let count = hosts.len().max(addresses.len());
         let ports = config.get_ports();
         if count == 0 {
-            return Err(error::address(shown, "the address has no host"));
+            return Err(error::address(shown, "the address has no host", LIST));
         }
         if !hosts.is_empty() && !addresses.is_empty() && hosts.len() != addresses.len() {
             let why = "`host` and `hostaddr` must have the same number of entries";
-            return Err(error::address(shown, why));
+            return Err(error::address(shown, why, LIST));
         }
         if ports.len() > 1 && ports.len() != count {
             return Err(error::address(
                 shown,
                 "the number of ports must match the number of hosts",
+                LIST,
             ));
         }
         let accepted = match attrs {
@@ -100,10 +108,10 @@ impl Hosts {
             Some("primary") => Accepted::Primary,
             Some(other) => {
                 let why = format!(
-                    "`{SESSION_ATTRS}={other}` is not supported, because Onward writes to the \
-                     database; use `read-write`, `primary` or `any`"
+                    "`{SESSION_ATTRS}={other}` is not supported, because Onward writes to the database"
                 );
-                return Err(error::address(shown, why));
+                let hint = "use `read-write`, `primary` or `any`, or omit it";
+                return Err(error::address(shown, why, hint));
             }
         };
         let each = (0..count).map(|place| {
@@ -116,7 +124,58 @@ impl Hosts {
             random_order: config.get_load_balance_hosts() == LoadBalanceHosts::Random,
             accepted,
             last: Arc::default(),
+            newest: Arc::default(),
         })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.each.len()
+    }
+
+    /// Name and port of each host.
+    pub(super) fn names(&self) -> Vec<String> {
+        let name = |host: &Config| {
+            let name = match (host.get_hosts().first(), host.get_hostaddrs().first()) {
+                (Some(Host::Tcp(name)), _) => name.clone(),
+                #[cfg(unix)]
+                (Some(Host::Unix(path)), _) => path.display().to_string(),
+                (None, Some(address)) => address.to_string(),
+                (None, None) => String::new(),
+            };
+            let port = host.get_ports().first().copied().unwrap_or(5432);
+            format!("{name}:{port}")
+        };
+        self.each.iter().map(name).collect()
+    }
+
+    /// The addresses of one host.
+    pub(super) async fn addresses(&self, place: usize) -> std::io::Result<Vec<Config>> {
+        match self.each.get(place) {
+            Some(host) => resolve(host).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Records the generation of a primary.
+    pub(super) fn saw(&self, generation: Generation) {
+        *self.newest() = Some(generation);
+    }
+
+    /// Whether a server is a former primary. Records a newer generation.
+    pub(super) fn is_former(&self, generation: Generation) -> bool {
+        let mut newest = self.newest();
+        let is_former = newest
+            .as_ref()
+            .is_some_and(|newest| generation.is_before(newest));
+        if !is_former {
+            *newest = Some(generation);
+        }
+        is_former
+    }
+
+    fn newest(&self) -> MutexGuard<'_, Option<Generation>> {
+        // A panic leaves the value valid.
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The attempts of one connection.

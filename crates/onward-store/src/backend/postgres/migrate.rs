@@ -11,7 +11,7 @@
 use tokio_postgres::Client;
 
 use super::address::Address;
-use super::error;
+use super::{error, nodes};
 use crate::backend::relocation::unfinished;
 use crate::copied_table::PROGRESS;
 use crate::error::Error;
@@ -52,9 +52,14 @@ pub(super) async fn check_server(client: &Client, address: &str) -> Result<Strin
     let (major, version, schemas): (i32, String, Option<String>) =
         cells.map_err(|why| error::of_statement(why, "server version"))?;
     if let Some(why) = too_old(major, &version) {
-        return Err(error::address(address, why));
+        let hint = "upgrade the server, or use another one";
+        return Err(error::address(address, why, hint));
     }
-    schemas.ok_or_else(|| error::address(address, "no schema of its search path exists"))
+    schemas.ok_or_else(|| {
+        let why = "no schema of its search path exists";
+        let hint = "create the schema, or set `search_path` of the database or the login";
+        error::address(address, why, hint)
+    })
 }
 
 fn too_old(major: i32, version: &str) -> Option<String> {
@@ -123,6 +128,7 @@ pub(super) async fn migrate_with(
         if !allowed {
             return Err(Error::Older { found, known });
         }
+        nodes::check(client, &address.shown).await?;
         // After an error the caller drops the connection, and with it the open transaction.
         steps(all, client, address, schemas).await?;
     }
@@ -175,8 +181,8 @@ async fn check_locks(address: &Address) -> Result<(), Error> {
     if taken.map_err(|why| error::of_statement(why, "advisory lock"))? {
         return Err(error::address(
             &address.shown,
-            "two sessions can hold the same advisory lock on this server. Use PostgreSQL, or Citus \
-             on PostgreSQL",
+            "two sessions can hold the same advisory lock on this server",
+            "use PostgreSQL, or Citus on PostgreSQL",
         ));
     }
     Ok(())
@@ -188,28 +194,30 @@ async fn check_role(client: &Client, address: &str) -> Result<(), Error> {
         .query_opt(ROLE, &[])
         .await
         .map_err(|why| error::of_statement(why, "role"))?;
-    let why = match row {
-        None => {
-            "the cluster has no role `onward_tenant`; run `CREATE ROLE onward_tenant NOLOGIN`, grant it \
-             to the login, and restore the dump again for the privileges on the tables"
-        }
+    let (why, hint) = match row {
+        None => (
+            "the cluster has no role `onward_tenant`",
+            "run `CREATE ROLE onward_tenant NOLOGIN`, grant it to the login, and restore the dump again \
+             for the privileges on the tables",
+        ),
         Some(row) => {
             let cells = row
                 .try_get(0)
                 .and_then(|bypasses| Ok((bypasses, row.try_get(1)?)));
             match cells.map_err(|why| error::of_statement(why, "role"))? {
-                (true, _) => {
-                    "the role `onward_tenant` bypasses row security; run `ALTER ROLE onward_tenant \
-                     NOSUPERUSER NOBYPASSRLS`"
-                }
-                (false, false) => {
-                    "the login may not assume the role `onward_tenant`; ask an administrator to grant it"
-                }
+                (true, _) => (
+                    "the role `onward_tenant` bypasses row security",
+                    "run `ALTER ROLE onward_tenant NOSUPERUSER NOBYPASSRLS` as an administrator",
+                ),
+                (false, false) => (
+                    "the login may not assume the role `onward_tenant`",
+                    "run `GRANT onward_tenant TO` the login as an administrator",
+                ),
                 (false, true) => return Ok(()),
             }
         }
     };
-    Err(error::address(address, why))
+    Err(error::address(address, why, hint))
 }
 
 #[cfg(test)]

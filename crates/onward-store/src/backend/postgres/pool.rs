@@ -204,7 +204,7 @@ impl Pool {
         let connections = managed::Pool::builder(connections).config(config).build();
         Ok(Self {
             connections: connections
-                .map_err(|why| error::address(&address.shown, why.to_string()).caused_by(why))?,
+                .map_err(|why| error::no_pool(&address.shown).caused_by(why))?,
             permits: Arc::new(Semaphore::new(limits.connections)),
             removed: Arc::default(),
             waiting: AtomicUsize::new(0),

@@ -19,15 +19,23 @@ use crate::error::Error;
 /// Maximum wait for the pooler to assign a second server connection.
 const SECOND: Duration = Duration::from_secs(10);
 
-/// SQL that fails on another server process.
+/// SQLSTATE of a failed verification.
+const OTHER_PROCESS: &str = "ONW03";
+
+/// SQL that fails on another server process. It uses no function of the schema: the settings of that
+/// session are not known, and neither is its search path.
 pub(super) fn verification(process: i32) -> String {
-    format!("SELECT 1 / (pg_backend_pid() = {process})::int")
+    format!(
+        "DO $$ BEGIN IF pg_backend_pid() <> {process} THEN RAISE EXCEPTION \
+         'the connection pooler assigned another server process' USING ERRCODE = '{OTHER_PROCESS}'; \
+         END IF; END $$"
+    )
 }
 
-/// Whether a verification failed: a division by zero.
+/// Whether a verification failed.
 pub(super) fn is_other_process(why: &Driver) -> bool {
     why.as_db_error()
-        .is_some_and(|db_error| db_error.code().code() == "22012")
+        .is_some_and(|db_error| db_error.code().code() == OTHER_PROCESS)
 }
 
 /// Opens the first connection to a server, and rejects a pooler that does not support sessions.

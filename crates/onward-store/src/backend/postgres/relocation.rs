@@ -2,7 +2,7 @@
 //!
 //! Row security restricts the owner of the tables, too, so every statement runs for one tenant. The
 //! source is read in one transaction, which locks all tables against writes. The table with the
-//! progress marks the target. A distributed database is rejected.
+//! progress marks the target. The source may be distributed, the target not.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use tokio_postgres::types::ToSql;
 
 use super::address::{Address, LongLivedConnection};
 use super::exec::SYNTAX;
-use super::{distribute, error, migrate, pooler};
+use super::session::literal;
+use super::{distribute, error, migrate, primaries};
 use crate::backend::relocation::{Batch, Copied, Endpoint, other_version, raced};
 use crate::backend::{Response, Syntax};
 use crate::copied_table::{CatalogColumn, PROGRESS, Page, Table, Values, as_bytes, copied_tables};
@@ -29,11 +30,6 @@ const CATALOG: &str = "SELECT relname::text, attname::text, \
     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') \
     ORDER BY relname, attnum";
 
-/// Next actions if a database is distributed.
-const SOURCE_HINT: Hint = Hint::for_operator(
-    "copy its plans with `onward export` and `onward import`; the dashboard exports several plans \
-     in one file",
-);
 const TARGET_HINT: Hint = Hint::for_operator(
     "move to a database that is not distributed, and distribute it afterwards with `onward migrate \
      --distribute`",
@@ -43,23 +39,32 @@ struct PostgresEnd {
     connection: LongLivedConnection,
     /// Types of the columns, by table and name.
     types: HashMap<(String, String), String>,
-    /// The tenant of the session.
+    /// The tenant of the session, or of the transaction.
     tenant: Option<Arc<str>>,
+    /// Whether it is distributed: settings of the transaction are forwarded to the nodes, those of the
+    /// session are not.
+    distributed: bool,
 }
 
 /// Opens a database whose content is moved. No other session can write to it until the result is
 /// dropped.
 pub(crate) async fn open_source(url: &str) -> Result<Box<dyn Endpoint>, Error> {
     let address = Address::parse(url)?;
-    let (connection, schemas) = connect(&address, "source", SOURCE_HINT).await?;
+    let (connection, schemas) = connect(&address).await?;
     migrate::migrate(&connection.client, &address, &schemas, false).await?;
-    let mut end = PostgresEnd::new(connection);
+    let distributed = distribute::is_distributed(&connection.client).await?;
+    let mut end = PostgresEnd::new(connection, distributed);
     let tables = end.tables().await?;
     let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
     // One snapshot, taken after the lock. The server may limit the time of an idle transaction.
     let begin = format!(
         "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '10s'; \
-         SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE {} IN SHARE MODE",
+         SET LOCAL idle_in_transaction_session_timeout = 0; {} LOCK TABLE {} IN SHARE MODE",
+        if distributed {
+            "SET LOCAL citus.propagate_set_commands = 'local';"
+        } else {
+            ""
+        },
         names.join(", ")
     );
     end.batch(&begin).await?;
@@ -69,8 +74,16 @@ pub(crate) async fn open_source(url: &str) -> Result<Box<dyn Endpoint>, Error> {
 /// Opens the target of a move, and creates its schema.
 pub(crate) async fn open_target(url: &str) -> Result<Box<dyn Endpoint>, Error> {
     let address = Address::parse(url)?;
-    let (connection, schemas) = connect(&address, "target", TARGET_HINT).await?;
+    let (connection, schemas) = connect(&address).await?;
     let client = &connection.client;
+    if distribute::is_distributed(client).await? {
+        let why = format!(
+            "cannot move: the target `{}` is distributed over several nodes",
+            address.shown
+        );
+        let hint = TARGET_HINT;
+        return Err(Error::Move { why, hint });
+    }
     if migrate::is_unfinished(client).await? {
         if migrate::recorded_version(client).await? != migrate::VERSION {
             return Err(other_version());
@@ -78,38 +91,23 @@ pub(crate) async fn open_target(url: &str) -> Result<Box<dyn Endpoint>, Error> {
     } else {
         migrate::migrate(client, &address, &schemas, true).await?;
     }
-    Ok(Box::new(PostgresEnd::new(connection)))
+    Ok(Box::new(PostgresEnd::new(connection, false)))
 }
 
 /// Connects to the source or the target; returns the connection and the schemas of its search path.
-///
-/// A move sets the tenant in its session on the coordinator only. On the workers, row security would
-/// hide all rows: the source would appear empty, and the comparison would not detect it.
-async fn connect(
-    address: &Address,
-    end: &str,
-    hint: Hint,
-) -> Result<(LongLivedConnection, String), Error> {
-    let connection = pooler::open(address).await?;
+async fn connect(address: &Address) -> Result<(LongLivedConnection, String), Error> {
+    let connection = primaries::open(address).await?;
     let schemas = migrate::check_server(&connection.client, &address.shown).await?;
-    if distribute::is_distributed(&connection.client).await? {
-        return Err(Error::Move {
-            why: format!(
-                "cannot move: the {end} `{}` is distributed over several nodes",
-                address.shown
-            ),
-            hint,
-        });
-    }
     Ok((connection, schemas))
 }
 
 impl PostgresEnd {
-    fn new(connection: LongLivedConnection) -> Self {
+    fn new(connection: LongLivedConnection, distributed: bool) -> Self {
         Self {
             connection,
             types: HashMap::new(),
             tenant: None,
+            distributed,
         }
     }
 
@@ -140,11 +138,12 @@ impl PostgresEnd {
         done.map_err(failed)
     }
 
-    /// Sets the tenant of the session, to whose rows the statements are restricted.
+    /// Sets the tenant to whose rows the statements are restricted.
     async fn act_for(&mut self, tenant: &Arc<str>) -> Result<(), Error> {
         if self.tenant.as_ref() != Some(tenant) {
-            let set = "SELECT set_config('onward.tenant', $1, false)";
-            self.query(set, &[tenant.into_value()]).await?;
+            let scope = if self.distributed { "LOCAL" } else { "SESSION" };
+            let set = format!("SET {scope} onward.tenant = {}", literal(tenant));
+            self.batch(&set).await?;
             self.tenant = Some(Arc::clone(tenant));
         }
         Ok(())

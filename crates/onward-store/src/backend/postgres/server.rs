@@ -1,6 +1,7 @@
 //! A database on a PostgreSQL server: its pool, its limits, and operations outside of transactions.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::broadcast;
 
@@ -10,11 +11,13 @@ use super::leader::Leadership;
 use super::listen::{self, Outbox};
 use super::pool::{Checkout, Limits, Pool};
 use super::session::Session;
-use super::{distribute, error, migrate, near_index, pooler};
+use super::{catalog, distribute, error, migrate, near_index, pooler, primaries, shards};
 use crate::backend::{Connections, Leader};
 use crate::change::Changed;
 use crate::distribution::Distribution;
 use crate::error::Error;
+use crate::host::Hosts;
+use crate::schema_check::SchemaDeviation;
 use crate::vector_index::{Indexed, Many, VectorExtension};
 
 /// A database on a PostgreSQL server. Clones share it.
@@ -31,6 +34,8 @@ pub(super) struct Inner {
     pub(super) batchers: Option<Arc<Batchers>>,
     /// Whether the tables are distributed over several nodes.
     pub(super) distributed: bool,
+    /// Whether a pooler has assigned another server process to a session since the last check.
+    suspects_pooler: AtomicBool,
 }
 
 impl Drop for Inner {
@@ -66,7 +71,7 @@ impl Postgres {
         watchers: broadcast::Sender<Changed>,
     ) -> Result<Self, Error> {
         let address = Address::parse(url)?;
-        let standing = pooler::open(&address).await?;
+        let standing = primaries::open(&address).await?;
         let schemas = migrate::check_server(&standing.client, &address.shown).await?;
         migrate::migrate(&standing.client, &address, &schemas, migrates).await?;
         let distributed = distribute::is_distributed(&standing.client).await?;
@@ -84,15 +89,38 @@ impl Postgres {
             watchers,
             batchers,
             distributed,
+            suspects_pooler: AtomicBool::new(false),
         })))
+    }
+
+    /// Records that a pooler assigned another server process to a session.
+    pub(super) fn suspect_pooler(&self) {
+        self.0.suspects_pooler.store(true, Ordering::Relaxed);
+    }
+
+    /// Fails if a pooler has changed to a mode that is not supported. Asks it only after a session
+    /// lost its server process.
+    pub(crate) async fn check_pooler(&self) -> Result<(), Error> {
+        if self.0.suspects_pooler.swap(false, Ordering::Relaxed)
+            && let Err(why) = pooler::open(&self.0.address).await
+        {
+            self.suspect_pooler();
+            return Err(why);
+        }
+        Ok(())
     }
 
     /// Schema version of the database, and the version that this program requires.
     pub(crate) async fn schema(url: &str) -> Result<(i64, i64), Error> {
         let address = Address::parse(url)?;
-        let standing = pooler::open(&address).await?;
+        let standing = primaries::open(&address).await?;
         migrate::check_server(&standing.client, &address.shown).await?;
         Ok((migrate::version(&standing.client).await?, migrate::VERSION))
+    }
+
+    /// The state of all hosts of an address.
+    pub(crate) async fn hosts(url: &str) -> Result<Hosts, Error> {
+        Ok(primaries::inspect(&Address::parse(url)?).await)
     }
 
     /// Takes a connection from the pool.
@@ -138,6 +166,17 @@ impl Postgres {
     /// The nodes and their tenants; `None` if the database is not distributed.
     pub(crate) async fn distribution(&self) -> Result<Option<Distribution>, Error> {
         distribute::inspect(&self.0.address).await
+    }
+
+    /// Differences between the schema and the one that the migrations create.
+    pub(crate) async fn schema_deviations(&self) -> Result<Vec<SchemaDeviation>, Error> {
+        let connection = self.0.address.open_long_lived().await?;
+        let client = &connection.client;
+        let mut deviations = catalog::deviations(client).await?;
+        if distribute::is_distributed(client).await? {
+            deviations.extend(shards::deviations(client, &catalog::expected()).await?);
+        }
+        Ok(deviations)
     }
 
     /// Versions of the programs that are connected to the database, sorted.

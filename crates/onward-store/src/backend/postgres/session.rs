@@ -112,11 +112,13 @@ impl Session {
         if self.assumes_role && cell("role") != Some(ROLE) {
             let role = cell("role").unwrap_or_default();
             let why = format!("the session role is `{role}`; expected `{ROLE}`");
-            return Err(error::address(shown, why));
+            let hint = "use the address of the PostgreSQL server, without a connection pooler";
+            return Err(error::address(shown, why, hint));
         }
         let process = cell("process").and_then(|process| process.parse().ok());
         let Some(process) = process else {
-            return Err(error::address(shown, "the server has no process id"));
+            let why = "the server has no process id";
+            return Err(error::address(shown, why, "use a PostgreSQL server"));
         };
         let is_direct = mark.is_some() && cell("mark") == mark;
         Ok((!is_direct).then_some(process))

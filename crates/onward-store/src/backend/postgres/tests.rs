@@ -2,6 +2,7 @@
 //! text.
 
 mod batcher;
+mod catalog;
 mod distributable;
 mod failover;
 mod leader;

@@ -112,7 +112,9 @@ impl TlsOptions {
 
 /// TLS with the requested certificate authorities.
 pub(super) fn trusting(options: &TlsOptions, shown: &str) -> Result<Tls, Error> {
-    let failed = |why: String| error::address(shown, why);
+    let hint = "set `sslrootcert` to a PEM file with the certificate of a certificate authority, or omit \
+                it to use those of the system";
+    let failed = |why: String| error::address(shown, why, hint);
     let mut roots = RootCertStore::empty();
     match &options.root_certificate {
         Some(path) => {

@@ -12,7 +12,12 @@ use crate::error::Error;
 /// Copies the file to `to`, which must not exist.
 pub(crate) fn back_up(from: &Path, to: &Path) -> Result<(), Error> {
     if to.exists() {
-        return Err(Error::address(to.display(), "the file already exists"));
+        let hint = "choose another path for the copy";
+        return Err(Error::address(
+            to.display(),
+            "the file already exists",
+            hint,
+        ));
     }
     let source = File::open_to_read(from)?;
     let to = &resolve(to, true)?;

@@ -28,11 +28,17 @@ pub(super) fn is_sync_failure(why: &Sqlite) -> bool {
     )
 }
 
+/// Hint for a file that is not a database of Onward.
+pub(super) const OTHER_PATH: &str =
+    "use the path of an Onward database, or of a file that does not exist yet";
+
 /// Error while opening the file.
 pub(super) fn opening(why: Sqlite, path: &Path) -> Error {
     let message = why.to_string();
     let error = match why.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => Error::address(path.display(), "not an SQLite database"),
+        Some(ErrorCode::NotADatabase) => {
+            Error::address(path.display(), "not an SQLite database", OTHER_PATH)
+        }
         code => code
             .and_then(|code| known(code, &message))
             .unwrap_or_else(|| unreachable(message, path)),

@@ -39,7 +39,11 @@ pub(super) fn check_application(
     if application == APPLICATION_ID || (is_empty && !created) {
         return Ok(());
     }
-    Err(Error::address(path.display(), "not an Onward database"))
+    Err(Error::address(
+        path.display(),
+        "not an Onward database",
+        error::OTHER_PATH,
+    ))
 }
 
 /// Version of the file. Fails if a move into it has not ended.

@@ -157,5 +157,5 @@ fn sync_directory(path: &Path) -> Result<(), Error> {
 }
 
 fn invalid(from: &Path, why: &str) -> Error {
-    Error::address(from.display(), why)
+    Error::address(from.display(), why, "choose another backup")
 }

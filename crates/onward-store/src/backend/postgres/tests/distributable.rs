@@ -156,6 +156,11 @@ const CITUS: &str = r#"CREATE SCHEMA citus;
     CREATE TABLE citus.pg_extension (extname name);
     INSERT INTO citus.pg_extension VALUES ('citus');
     CREATE TABLE citus.pg_dist_partition (logicalrelid regclass, partmethod "char", colocationid int);
+    CREATE TABLE citus.pg_dist_node (groupid int, isactive boolean, noderole text);
+    CREATE TABLE citus.pg_dist_object (classid oid, objid oid);
+    CREATE TABLE citus.responses (nodename text, nodeport int, success boolean, result text);
+    CREATE FUNCTION citus.run_command_on_workers(text) RETURNS SETOF citus.responses
+        LANGUAGE sql AS $$ SELECT * FROM citus.responses $$;
     CREATE TABLE citus.truncated (name text);
     CREATE FUNCTION citus.create_distributed_table(text, text, colocate_with text) RETURNS void
         LANGUAGE sql AS $$ INSERT INTO citus.pg_dist_partition VALUES ($1::regclass, 'h', 1) $$;
@@ -175,21 +180,94 @@ async fn with_citus(cluster: &Cluster) -> String {
 }
 
 #[tokio::test]
-async fn rejects_a_move_from_or_to_a_distributed_database() {
+async fn rejects_a_move_to_a_distributed_database() {
     let url = with_citus(Cluster::shared()).await;
-    open_source(&url).await.map(drop).unwrap();
     let distributed = "SELECT citus.create_distributed_table('tenants', 'tenant_id', 'none')";
     psql(&url, distributed).unwrap();
-    for (opened, end) in [
-        (open_source(&url).await, "source"),
-        (open_target(&url).await, "target"),
-    ] {
-        let rejected = opened.err();
+    let rejected = open_target(&url).await.err();
+    assert!(
+        matches!(&rejected, Some(Error::Move { .. })),
+        "{rejected:?}"
+    );
+}
+
+/// On a distributed database, the tenant is set for the transaction: Citus forwards only such settings
+/// to the nodes.
+#[tokio::test]
+async fn a_move_from_a_distributed_database_reads_all_tenants() {
+    let url = with_citus(Cluster::shared()).await;
+    let distributed = "SELECT citus.create_distributed_table('tenants', 'tenant_id', 'none')";
+    psql(&url, distributed).unwrap();
+    let tenant =
+        "BEGIN; SET LOCAL onward.tenant = '{}'; INSERT INTO tenants VALUES ('{}', 0, 0); COMMIT";
+    for name in ["a", "it's"] {
+        psql(&url, &tenant.replace("{}", &name.replace('\'', "''"))).unwrap();
+    }
+    let mut source = open_source(&url).await.unwrap();
+    let tenants = source.tenants().await.unwrap();
+    let tables = source.tables().await.unwrap();
+    let table = tables.iter().find(|table| table.name == "tenants").unwrap();
+    let names: Vec<&str> = tenants.iter().map(|name| &**name).collect();
+    assert_eq!(names, ["a", "it's"]);
+    for tenant in &tenants {
+        assert_eq!(source.count(table, tenant).await.unwrap(), 1);
+    }
+    let write = "SET lock_timeout = '100ms'; DELETE FROM tenants";
+    assert!(psql(&url, write).is_err(), "the source is locked");
+}
+
+/// Runs `onward migrate` on a database with Citus, another node and this response of it.
+async fn migrate_with_node(url: &str, response: &str) -> Result<Postgres, Error> {
+    let node = format!(
+        "DELETE FROM citus.pg_dist_node; DELETE FROM citus.responses; \
+         INSERT INTO citus.pg_dist_node VALUES (1, true, 'primary'); \
+         INSERT INTO citus.responses VALUES ('worker', 5432, {response})"
+    );
+    psql(url, &node).unwrap();
+    let (watchers, _) = broadcast::channel(1);
+    Postgres::connect(url, None, true, true, watchers).await
+}
+
+#[tokio::test]
+async fn checks_the_nodes_before_the_first_change() {
+    // A separate cluster, in which the role does not exist.
+    let cluster = Cluster::start();
+    let url = cluster.database();
+    psql(&url, CITUS).unwrap();
+    psql(
+        &url,
+        "CREATE ROLE plain LOGIN CREATEROLE; GRANT CREATE ON SCHEMA public TO plain; \
+         GRANT USAGE ON SCHEMA citus TO plain; GRANT ALL ON ALL TABLES IN SCHEMA citus TO plain",
+    )
+    .unwrap();
+    let path = "options=-c%20search_path%3Dpublic,citus,pg_catalog";
+    let url = format!("{}?{path}", as_role(&url, "plain"));
+    let created = "SELECT (SELECT count(*) FROM pg_roles WHERE rolname = 'onward_tenant') \
+        + (SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace)";
+    let refused = migrate_with_node(&url, "true, 'true'").await.err();
+    assert!(
+        matches!(&refused, Some(Error::Address { why, .. }) if why.contains("`plain`")),
+        "{refused:?}"
+    );
+    let known = "INSERT INTO citus.pg_dist_object \
+        VALUES ('pg_authid'::regclass, 'plain'::regrole)";
+    psql(&url, known).unwrap();
+    for response in ["false, 'connection refused'", "true, 'false'"] {
+        let refused = migrate_with_node(&url, response).await.err();
         assert!(
-            matches!(&rejected, Some(Error::Move { why, .. }) if why.contains(end)),
-            "{rejected:?}"
+            matches!(&refused, Some(Error::Address { why, .. }) if why.contains("`worker:5432`")),
+            "{refused:?}"
+        );
+        assert_eq!(
+            psql(&url, created).unwrap().trim(),
+            "0",
+            "nothing was changed"
         );
     }
+    migrate_with_node(&url, "true, 'true'")
+        .await
+        .map(drop)
+        .unwrap();
 }
 
 #[tokio::test]

@@ -97,3 +97,76 @@ async fn waits_for_its_connections_if_the_server_accepts_no_more() {
     }
     psql(&url, &format!("DROP OWNED BY {role}; DROP ROLE {role}")).unwrap();
 }
+
+/// The URL of a database on several clusters.
+fn on_all(clusters: [&Cluster; 2]) -> String {
+    let [first, second] = clusters.map(|cluster| cluster.url("postgres"));
+    let place = first.rsplit(['@', '/']).nth(1).unwrap().to_owned();
+    behind(&second, &place)
+}
+
+/// The timeline of the server that a connection of the pool uses.
+async fn timeline(postgres: &Postgres) -> i32 {
+    let held = postgres.acquire().await.unwrap();
+    let query = "SELECT timeline_id FROM pg_control_checkpoint()";
+    held.client.query_one(query, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn refuses_a_former_primary_that_accepts_writes() {
+    let former = Cluster::start();
+    open(&former.url("postgres")).await;
+    let primary = former.promoted_copy();
+    for clusters in [[&former, &primary], [&primary, &former]] {
+        let url = on_all(clusters);
+        let (postgres, _) = open(&url).await;
+        assert_eq!(timeline(&postgres).await, 2);
+        let hosts = Postgres::hosts(&url).await.unwrap();
+        assert!(hosts.several_primaries, "{hosts:?}");
+    }
+    // The primary fails: a running process does not fall back to the former one.
+    let (postgres, _) = open(&on_all([&former, &primary])).await;
+    primary.stop();
+    postgres.0.pool.close_idle();
+    let refused = postgres.acquire().await.err().unwrap();
+    assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+    primary.restart();
+    assert_eq!(timeline(&postgres).await, 2);
+}
+
+#[tokio::test]
+async fn a_process_does_not_start_if_two_servers_accept_writes() {
+    let clusters = [Cluster::start(), Cluster::start()];
+    for cluster in &clusters {
+        open(&cluster.url("postgres")).await;
+    }
+    let url = on_all([&clusters[0], &clusters[1]]);
+    let (watchers, _) = broadcast::channel(1);
+    let refused = Postgres::connect(&url, None, true, true, watchers).await;
+    let refused = refused.err().unwrap();
+    assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+    assert!(Postgres::schema(&url).await.is_err());
+    let hosts = Postgres::hosts(&url).await.unwrap();
+    assert!(hosts.several_primaries, "{hosts:?}");
+    // As a standby that follows the first one, it would not be a problem.
+    let read_only = "ALTER SYSTEM SET default_transaction_read_only = on";
+    psql(&clusters[1].url("postgres"), read_only).unwrap();
+    clusters[1].restart();
+    open(&url).await;
+    let hosts = Postgres::hosts(&url).await.unwrap();
+    assert!(!hosts.several_primaries, "{hosts:?}");
+}
+
+#[tokio::test]
+async fn several_hosts_may_lead_to_one_server() {
+    let url = Cluster::shared().database();
+    let place = url.rsplit(['@', '/']).nth(1).unwrap();
+    let again = behind(&url, &place.replace("127.0.0.1", "localhost"));
+    let (postgres, _) = open(&again).await;
+    assert_eq!(keys(&postgres, "a").await, 0);
+    let hosts = Postgres::hosts(&again).await.unwrap();
+    assert!(
+        !hosts.several_primaries && hosts.states.len() == 2,
+        "{hosts:?}"
+    );
+}

@@ -212,11 +212,19 @@ async fn names_a_missing_server_without_its_password() {
         assert!(!format!("{why:?}").contains("secret"));
         assert!(why.cause::<tokio_postgres::Error>().is_some());
     }
-    let missing = Cluster::shared().url("onward_is_not_there");
-    assert!(matches!(
-        Postgres::schema(&missing).await,
-        Err(Error::Address { .. })
-    ));
+    // Each cause has its own next action.
+    let shared = Cluster::shared().database();
+    let mut hints = std::collections::BTreeSet::new();
+    for wrong in [
+        "postgres://localhost:port/onward".to_owned(),
+        Cluster::shared().url("onward_is_not_there"),
+        as_role(&shared, "onward_is_not_there"),
+        format!("{shared}?target_session_attrs=standby"),
+    ] {
+        let why = Postgres::schema(&wrong).await.unwrap_err();
+        assert!(matches!(&why, Error::Address { .. }), "{why}");
+        assert!(hints.insert(why.hint()), "{why}: {}", why.hint());
+    }
     let unencrypted = format!("{}?sslmode=require", Cluster::shared().database());
     let why = Postgres::schema(&unencrypted).await.unwrap_err();
     assert!(matches!(&why, Error::Unavailable { .. }), "{why}");

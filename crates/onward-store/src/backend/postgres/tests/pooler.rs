@@ -107,3 +107,39 @@ async fn rejects_transactions_on_another_server_process() {
     // That connection was closed.
     assert_eq!(keys(&postgres, "a").await, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_fails_while_a_pooler_is_in_another_mode() {
+    let (_, name) = database();
+    let settings = ["pool_mode = session", "admin_users = postgres"];
+    let pooler = Pooler::start(Cluster::shared(), &settings);
+    let postgres = connect(&pooler.url(&name)).await.unwrap();
+    postgres.check_pooler().await.unwrap();
+    let console = pooler.url("pgbouncer");
+    psql(&console, "SET pool_mode = 'transaction'").unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    loop {
+        let calls = (0..8).map(|_| {
+            let postgres = postgres.clone();
+            tokio::spawn(async move {
+                let mut tx = begin(&postgres, "a");
+                let found = number(&mut tx, KEYS, params!["a"]).await;
+                rollback(tx);
+                found.is_err()
+            })
+        });
+        let mut has_failed = false;
+        for call in calls.collect::<Vec<_>>() {
+            has_failed |= call.await.unwrap();
+        }
+        if has_failed {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "no call failed");
+    }
+    for _ in 0..3 {
+        assert!(postgres.check_pooler().await.is_err());
+    }
+    psql(&console, "SET pool_mode = 'session'").unwrap();
+    postgres.check_pooler().await.unwrap();
+}
