@@ -114,12 +114,12 @@ fn doctor_finds_a_missing_trigger_and_a_missing_index() {
     let fixture = Fixture::empty("schema").with_plans();
     let database = rusqlite::Connection::open(fixture.dir.join("onward.db"));
     let database = database.expect("the database opens");
-    let drop = "DROP TRIGGER events_reject_update; DROP INDEX steps_ready";
+    let drop = "DROP TRIGGER events_reject_update; DROP INDEX plans_ended";
     database.execute_batch(drop).expect("the objects exist");
     let (failed, code) = failed_checks(&fixture, "onward doctor");
     let checks: Vec<&str> = failed.iter().map(|[check, ..]| check.as_str()).collect();
     assert_eq!(checks, ["schema", "schema"], "{failed:?}");
-    assert!(failed[0][1].contains("steps_ready"), "{failed:?}");
+    assert!(failed[0][1].contains("plans_ended"), "{failed:?}");
     assert!(failed[1][1].contains("events_reject_update"), "{failed:?}");
     assert_eq!(code, Some(1));
 }
