@@ -234,7 +234,10 @@ fn attention_of_caller(
     if !facts.has_ready_step {
         return at(Word::Blocked, facts.worked_at);
     }
-    if now.since(facts.worked_at) > no_agent_after {
+    // An agent that works on a list has a task in progress.
+    let is_list_at_rest =
+        head.status() == PlanStatus::Executing && !head.origin.reports_inactivity();
+    if is_list_at_rest || now.since(facts.worked_at) > no_agent_after {
         return at(Word::NoAgent, facts.worked_at);
     }
     match head.state {

@@ -19,6 +19,7 @@ use crate::caller::LOCAL;
 use crate::environment::{Environment, IdGenerator};
 use crate::error::Error;
 use crate::machine::SystemEnvironment;
+use crate::research::result::Indexing;
 use clock::{Clock, require_tenant};
 use embedder::EmbeddingState;
 pub use plan_watch::PlanWatch;
@@ -75,6 +76,7 @@ pub struct Engine {
     clock: Clock,
     pub(crate) sweep_waker: Arc<SweepWaker>,
     pub(crate) requests: RequestQueue,
+    pub(crate) indexing: Arc<Indexing>,
     plan_watches: PlanWatches,
     /// The embedding model; `None` if only full-text search is available.
     pub(crate) embeddings: Option<Arc<EmbeddingState>>,
@@ -135,6 +137,7 @@ impl Engine {
             ids: IdGenerator::new(environment),
             clock,
             sweep_waker: Arc::default(),
+            indexing: Arc::default(),
             plan_watches: PlanWatches::default(),
             embeddings: None,
             call_timeouts: Arc::default(),

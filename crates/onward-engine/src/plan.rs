@@ -9,6 +9,7 @@ pub mod create;
 pub mod dependency;
 pub mod feedback;
 pub mod history;
+mod in_progress;
 pub mod journal;
 pub(crate) mod late_results;
 mod lifecycle;

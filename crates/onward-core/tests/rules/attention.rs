@@ -174,13 +174,13 @@ fn a_captured_plan_without_an_agent_is_an_unfinished_list() {
     assert_eq!(word(executing(), working, &inactive, 9), (list, 2));
     assert_eq!(word(executing(), working, &orphaned, 9), (list, 3));
     assert_eq!(word(executing(), pending, &not_ready, 9), (list, 5));
-    assert_eq!(word(executing(), pending, &facts(), 106), (list, 5));
+    assert_eq!(word(executing(), pending, &facts(), 5), (list, 5));
     assert_eq!(word(PlanState::Planning, pending, &facts(), 106), (list, 5));
     // An agent works on it, or asks a person.
     assert_eq!(word(executing(), working, &facts(), 9), (Word::Working, 5));
     assert_eq!(
-        word(executing(), pending, &facts(), 105),
-        (Word::Working, 5)
+        word(PlanState::Planning, pending, &facts(), 105),
+        (Word::NotStarted, 1)
     );
     assert_eq!(word(executing(), asking, &asked, 9), (Word::NeedsYou, 4));
     let completed = PlanState::Completed { ended_at: at(8) };

@@ -16,12 +16,13 @@ use onward_core::step::{Gates, Review};
 use onward_core::{
     Command, Event, Plan, PlanHead, PlanId, Step, StepId, StepStatus, StepType, Timestamp,
 };
-use onward_store::{Cached, Facts, Outputs, Plans, SeenClaim, StepLine, Steps, Tx, Which};
+use onward_store::{Cached, Facts, Outputs, Plans, SeenClaim, Steps, Tx, Which};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::plan::dependency::{Dependency, dependencies};
+pub use crate::plan::in_progress::StepInProgress;
 use crate::plan::skill;
 use crate::run::{Applied, CommandContext, CommandOutcome, Target, run};
 use crate::sanitize;
@@ -129,48 +130,6 @@ pub struct FormattingNotes {
     pub plan: Option<String>,
     /// Notes from the steps, each with the step's id and position.
     pub steps: Vec<(StepId, u32, String)>,
-}
-
-/// A step that an agent is working on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepInProgress {
-    /// The step.
-    pub step: StepId,
-    /// Position in the plan.
-    pub order: u32,
-    /// Time since the last activity.
-    pub elapsed: Duration,
-    /// Whether the step has exceeded its threshold.
-    pub stalled: bool,
-    /// When the step counts as stalled if nothing happens.
-    pub stalls_at: Option<Timestamp>,
-    /// The session that holds the claim, if the agent reported one.
-    pub session: Option<SessionId>,
-}
-
-impl StepInProgress {
-    pub(crate) fn new(line: &StepLine, now: Timestamp) -> Self {
-        Self {
-            step: line.id,
-            order: line.order,
-            elapsed: now.since(line.timestamp().reference()),
-            stalled: line.is_stalled(now),
-            stalls_at: line.stalls_at,
-            session: line.session.clone(),
-        }
-    }
-
-    fn replayed(step: &Step, plan_threshold: Option<Duration>, now: Timestamp) -> Self {
-        let stalls_at = step.stalls_at(plan_threshold);
-        Self {
-            step: step.id(),
-            order: step.order,
-            elapsed: now.since(step.timestamp().reference()),
-            stalled: step.is_stalled(plan_threshold, now),
-            stalls_at,
-            session: step.claim().and_then(|claim| claim.session.clone()),
-        }
-    }
 }
 
 /// The caller of a request for the next step.

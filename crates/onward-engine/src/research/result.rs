@@ -1,7 +1,12 @@
 //! Results in search: the summary of a step's result or the reason of its failure, with its reviews.
 //!
 //! A step that ends is marked in its own row, which costs nothing. The next search writes the texts of
-//! all marked steps, so a search contains every result that was submitted before it.
+//! the marked steps, so a search contains every result that was submitted before it. After thousands of
+//! results without a search, the next ones share the work: none is delayed by more than `MAX_DELAY`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use onward_core::capture::CAPTURED_SUMMARY;
 use onward_core::event::ReviewAction;
@@ -13,16 +18,36 @@ use crate::engine::Engine;
 use crate::error::Error;
 
 /// Number of steps per transaction.
-const BATCH: u32 = 200;
+const BATCH: u32 = 100;
 /// Maximum number of review requests and decisions of a step in its text.
 const MAX_REVIEWS: u32 = 20;
+/// How long a search waits for results to be added to it.
+const MAX_DELAY: Duration = Duration::from_secs(2);
+
+/// The tenants whose results are being added: of concurrent searches, one does it for all.
+#[derive(Debug, Default)]
+pub(crate) struct Indexing(Mutex<HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>);
+
+impl Indexing {
+    fn of(&self, tenant: &Arc<str>) -> Arc<tokio::sync::Mutex<()>> {
+        // A panic leaves a map of whole entries.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, used| Arc::strong_count(used) > 1);
+        Arc::clone(all.entry(Arc::clone(tenant)).or_default())
+    }
+}
 
 impl Engine {
-    /// Adds the steps that have ended since the last search.
+    /// Adds the steps that have ended since the last search, as far as there is time.
     pub(crate) async fn index_results(&self, tenant: &str) -> Result<(), Error> {
-        let tenant = tenant.into();
+        let tenant: Arc<str> = tenant.into();
+        let deadline = tokio::time::Instant::now() + MAX_DELAY;
+        let turn = self.indexing.of(&tenant);
+        let Ok(_turn) = tokio::time::timeout_at(deadline, turn.lock()).await else {
+            return Ok(());
+        };
         let mut is_new = false;
-        loop {
+        while tokio::time::Instant::now() < deadline {
             let waiting = self.store.read(&tenant, |tx| {
                 Box::pin(async { Ok::<_, Error>(Results(tx).are_waiting().await?) })
             });
@@ -41,16 +66,21 @@ impl Engine {
 }
 
 async fn index_batch(tx: &mut Tx) -> Result<(), Error> {
-    for result in Results(tx).unindexed(BATCH).await? {
+    let ended = Results(tx).unindexed(BATCH).await?;
+    let (shown, hidden): (Vec<_>, Vec<_>) = ended.into_iter().partition(|result| {
         let is_copy = result.is_captured && result.summary.as_deref() == Some(CAPTURED_SUMMARY);
-        let mut content = String::new();
-        if !result.is_hidden && !is_copy {
-            let reviews = Contexts(tx)
-                .reviews_of(result.plan, result.step, MAX_REVIEWS)
-                .await?;
-            content = text(&result, &reviews);
-        }
-        Results(tx).index(&result, &title(&result), &content);
+        !result.is_hidden && !is_copy
+    });
+    let steps: Vec<_> = shown
+        .iter()
+        .map(|result| (result.plan, result.step))
+        .collect();
+    let reviews = Contexts(tx).reviews_of_all(&steps, MAX_REVIEWS).await?;
+    for (result, reviews) in shown.iter().zip(&reviews) {
+        Results(tx).index(result, &title(result), &text(result, reviews));
+    }
+    for result in &hidden {
+        Results(tx).index(result, "", "");
     }
     Ok(())
 }

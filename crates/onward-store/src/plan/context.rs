@@ -349,6 +349,21 @@ impl Contexts<'_> {
         rows.into_iter().map(event::entry).collect()
     }
 
+    /// [`Self::reviews_of`] for several steps, in one round trip.
+    pub async fn reviews_of_all(
+        &mut self,
+        steps: &[(PlanId, StepId)],
+        limit: u32,
+    ) -> Result<Vec<Vec<Entry>>, Error> {
+        let question = |(plan, step): &(PlanId, StepId)| {
+            let params = params![plan.as_uuid(), step.as_uuid(), limit];
+            Statement::new(Query::EventsOfReviews, params)
+        };
+        let answers = self.0.query(steps.iter().map(question).collect()).await?;
+        let entries = |rows: Vec<Row>| rows.into_iter().map(event::entry).collect();
+        answers.into_iter().map(entries).collect()
+    }
+
     /// Review requests and decisions about a step, newest first.
     pub async fn reviews_of(
         &mut self,

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use metrics::{Gauge, counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics::{
+    Gauge, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use onward_core::Code;
 use onward_core::finding::Kind;
@@ -109,6 +111,14 @@ pub(super) fn start() -> Result<PrometheusHandle, BuildError> {
         "Embedding rounds that failed because the model was unavailable"
     );
     describe_counter!("onward_sweep_rounds_total", "Sweep rounds, by outcome");
+    describe_histogram!(
+        "onward_sweep_round_seconds",
+        "Duration of a round of the sweep"
+    );
+    describe_gauge!(
+        "onward_sweep_overdue_plans",
+        "Plans that are due for a check of the sweep, of all tenants"
+    );
     describe_counter!(
         "onward_sweep_plans_checked_total",
         "Plans checked by the sweep"
@@ -163,6 +173,7 @@ pub(crate) fn record_sweep(round: &Result<SweepRound, Error>) {
     match round {
         Ok(round) => {
             counter!("onward_sweep_rounds_total", "outcome" => "ok").increment(1);
+            histogram!("onward_sweep_round_seconds").record(round.took.as_secs_f64());
             counter!("onward_sweep_plans_checked_total").increment(count(round.checked));
             counter!("onward_sweep_plans_changed_total").increment(count(round.changed.len()));
             counter!("onward_sweep_plans_failed_total").increment(count(round.failed.len()));
@@ -271,6 +282,11 @@ pub(super) async fn show(State(site): State<Arc<Site>>, request: Request) -> Res
     set(
         &gauge!("onward_sweep_leader"),
         u64::from(site.engine.leads_sweep()),
+    );
+    let overdue = site.engine.overdue_plans();
+    set(
+        &gauge!("onward_sweep_overdue_plans"),
+        u64::try_from(overdue).unwrap_or(u64::MAX),
     );
     if let Some(connections) = site.engine.connections() {
         for (state, number) in [
