@@ -99,7 +99,7 @@ async fn reports_why_a_plan_stopped(setup: Program) {
     }
     let mut limited = plan();
     limited["budget"] = json!({ "maxSteps": 1 });
-    let (plan_id, step, token) = claim(&server, limited).await;
+    let (plan_id, step, _) = claim(&server, limited).await;
     let path = format!("/api/v1/plans/{}/modify", plan_id.as_str().expect("an id"));
     let fail = json!({ "action": "fail_step", "stepId": step, "reason": "hush" });
     post(&server, "by-hand", &path, fail).await.expect_success();
@@ -110,7 +110,6 @@ async fn reports_why_a_plan_stopped(setup: Program) {
     .await;
     assert_eq!(failed["fields"]["cause"], "by_hand");
     assert_eq!(request_id(&failed), "by-hand");
-    drop(token);
     let path = format!("/api/v1/plans/{}/next", plan_id.as_str().expect("an id"));
     server.post(&path, json!({})).await;
     let line = wait_for(
