@@ -36,8 +36,11 @@ pub(super) async fn first_row(
     query: &str,
 ) -> Result<Option<SimpleQueryRow>, tokio_postgres::Error> {
     let messages = client.simple_query(query).await?;
-    Ok(messages.into_iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row),
-        _ => None,
+    Ok(messages.into_iter().find_map(|message| {
+        if let SimpleQueryMessage::Row(row) = message {
+            Some(row)
+        } else {
+            None
+        }
     }))
 }
