@@ -2,6 +2,7 @@
 
 mod clock;
 pub(crate) mod embedder;
+mod indexing;
 mod plan_watch;
 mod request_queue;
 mod sweep_waker;
@@ -19,9 +20,9 @@ use crate::caller::LOCAL;
 use crate::environment::{Environment, IdGenerator};
 use crate::error::Error;
 use crate::machine::SystemEnvironment;
-use crate::research::result::Indexing;
 use clock::{Clock, require_tenant};
 use embedder::EmbeddingState;
+use indexing::Indexing;
 pub use plan_watch::PlanWatch;
 use plan_watch::PlanWatches;
 use request_queue::RequestQueue;

@@ -6,7 +6,7 @@ pub mod embed;
 pub mod extract;
 pub mod indexing;
 mod library;
-pub(crate) mod result;
+mod result;
 pub mod search;
 pub mod similar;
 mod text;

@@ -1,4 +1,4 @@
-//! How long the sweep takes to mark many silent plans, each in a tenant of its own, and how late it
+//! How long the sweep takes to mark many silent plans, each in another tenant, and how late it
 //! handles stalls of other tenants in the meantime.
 //!
 //! A server starts on a database with a backlog, as after an outage. All silent steps get one grace

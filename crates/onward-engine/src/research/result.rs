@@ -4,8 +4,7 @@
 //! the marked steps, so a search contains every result that was submitted before it. After thousands of
 //! results without a search, the next ones share the work: none is delayed by more than `MAX_DELAY`.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::capture::CAPTURED_SUMMARY;
@@ -23,19 +22,6 @@ const BATCH: u32 = 100;
 const MAX_REVIEWS: u32 = 20;
 /// How long a search waits for results to be added to it.
 const MAX_DELAY: Duration = Duration::from_secs(2);
-
-/// The tenants whose results are being added: of concurrent searches, one does it for all.
-#[derive(Debug, Default)]
-pub(crate) struct Indexing(Mutex<HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>);
-
-impl Indexing {
-    fn of(&self, tenant: &Arc<str>) -> Arc<tokio::sync::Mutex<()>> {
-        // A panic leaves a map of whole entries.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, used| Arc::strong_count(used) > 1);
-        Arc::clone(all.entry(Arc::clone(tenant)).or_default())
-    }
-}
 
 impl Engine {
     /// Adds the steps that have ended since the last search, as far as there is time.

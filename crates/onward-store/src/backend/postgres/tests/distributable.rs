@@ -112,6 +112,7 @@ async fn every_statement_names_its_tenant() {
         Query::QuickCheckBegin,
         Query::TenantsAll,
         Query::TokenOfHash,
+        Query::TotalBytes,
     ];
     let url = Cluster::shared().database();
     open(&url).await;

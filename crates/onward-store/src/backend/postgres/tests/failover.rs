@@ -131,6 +131,10 @@ async fn refuses_a_former_primary_that_accepts_writes() {
     let refused = postgres.acquire().await.err().unwrap();
     assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
     primary.restart();
+    // It accepts connections some time after it has started.
+    while postgres.acquire().await.is_err() {
+        tokio::task::yield_now().await;
+    }
     assert_eq!(timeline(&postgres).await, 2);
 }
 

@@ -48,11 +48,11 @@ async fn only_known_functions_run_as_the_owner() {
             .collect::<Vec<_>>(),
         [
             "onward_delete_events",
+            "onward_due_between",
             "onward_due_calls_of_host",
             "onward_due_calls_until",
             "onward_due_first",
             "onward_due_late",
-            "onward_due_between",
             "onward_near",
             "onward_obstacles",
             "onward_plan_groups",
