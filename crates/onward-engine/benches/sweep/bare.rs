@@ -13,6 +13,8 @@ const GROUP: usize = 64;
 const COUNT: &str = "SELECT count(*) FROM plans WHERE status = 'stalled' AND tenant_id LIKE $1";
 const MARKED_AT: &str = "SELECT marked_at FROM plans WHERE plan_id = $1";
 const PLANS: &str = "SELECT tenant_id, plan_id FROM plans WHERE tenant_id LIKE $1 LIMIT $2";
+const PLANS_AS_TEXT: &str =
+    "SELECT tenant_id, plan_id::text FROM plans WHERE tenant_id LIKE $1 LIMIT $2";
 const PLAN: &str = "UPDATE plans SET status = 'stalled', marked_at = marked_at + 1, seq = seq + 1 \
     WHERE tenant_id = $1 AND plan_id = $2";
 const EVENT: &str = "INSERT INTO events \
@@ -66,8 +68,9 @@ impl Bare {
                 }
                 Self::Server(url) => {
                     let client = connect(url).await;
+                    let marked_at = MARKED_AT.replace("$1", "$1::text::uuid");
                     client
-                        .query_one(MARKED_AT, &[plan.as_uuid()])
+                        .query_one(&marked_at, &[&plan.as_uuid().to_string()])
                         .await
                         .unwrap()
                         .get(0)
@@ -104,16 +107,19 @@ impl Bare {
             }
             Self::Server(url) => {
                 let client = connect(url).await;
-                let rows = client.query(PLANS, &[&pattern, &plans]).await.unwrap();
+                let rows = client
+                    .query(PLANS_AS_TEXT, &[&pattern, &plans])
+                    .await
+                    .unwrap();
                 let begin = client.prepare("BEGIN").await.unwrap();
                 let commit = client.prepare("COMMIT").await.unwrap();
                 let [plan_sql, event_sql, due_sql] = [
-                    client.prepare(PLAN).await.unwrap(),
-                    client.prepare(EVENT).await.unwrap(),
-                    client.prepare(DUE).await.unwrap(),
+                    client.prepare(&as_text(PLAN)).await.unwrap(),
+                    client.prepare(&as_text(EVENT)).await.unwrap(),
+                    client.prepare(&as_text(DUE)).await.unwrap(),
                 ];
                 for row in rows {
-                    let (tenant, plan): (String, uuid::Uuid) = (row.get(0), row.get(1));
+                    let (tenant, plan): (String, String) = (row.get(0), row.get(1));
                     client.execute(&begin, &[]).await.unwrap();
                     for sql in [&plan_sql, &event_sql, &due_sql] {
                         client.execute(sql, &[&tenant, &plan]).await.unwrap();
@@ -123,6 +129,11 @@ impl Bare {
             }
         }
     }
+}
+
+/// The statement with the id of the plan as text.
+fn as_text(sql: &str) -> String {
+    sql.replace("$2", "$2::text::uuid")
 }
 
 async fn connect(url: &str) -> tokio_postgres::Client {

@@ -55,7 +55,7 @@ async fn main() {
     }
     let runs = |name: &str| only.as_deref().is_none_or(|only| only == name);
     if runs("sqlite") {
-        let folder = TestDir::new();
+        let folder = TestDir::new("sweep");
         let file = folder.join("sweep.db");
         measure(
             "sqlite",
