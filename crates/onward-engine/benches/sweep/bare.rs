@@ -25,22 +25,22 @@ const DUE: &str = "INSERT INTO due (tenant_id, plan_id, at) VALUES ($1, $2, 1) \
     ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at";
 
 /// A database, without Onward.
-pub enum Bare {
+pub(crate) enum Bare {
     File(PathBuf),
     Server(String),
 }
 
 impl Bare {
-    pub fn file(path: PathBuf) -> Self {
+    pub(crate) fn file(path: PathBuf) -> Self {
         Self::File(path)
     }
 
-    pub fn server(url: String) -> Self {
+    pub(crate) fn server(url: String) -> Self {
         Self::Server(url)
     }
 
     /// Number of stalled plans of the tenants with this prefix.
-    pub async fn count_stalled(&self, prefix: &str) -> usize {
+    pub(crate) async fn count_stalled(&self, prefix: &str) -> usize {
         let pattern = format!("{prefix}%");
         let count: i64 = match self {
             Self::File(path) => {
@@ -56,7 +56,11 @@ impl Bare {
     }
 
     /// How many seconds after its due time each plan was marked. Without those that are not yet due.
-    pub async fn lateness(&self, probes: &[(PlanId, Timestamp)], threshold: Duration) -> Vec<f64> {
+    pub(crate) async fn lateness(
+        &self,
+        probes: &[(PlanId, Timestamp)],
+        threshold: Duration,
+    ) -> Vec<f64> {
         let mut lateness = Vec::new();
         for (plan, silent_since) in probes {
             let marked_at: Option<i64> = match self {
@@ -85,7 +89,7 @@ impl Bare {
     }
 
     /// Writes the row of the plan, an event and the due time, for so many plans.
-    pub async fn write_same_rows(&self, prefix: &str, plans: usize) {
+    pub(crate) async fn write_same_rows(&self, prefix: &str, plans: usize) {
         let (pattern, plans) = (format!("{prefix}%"), i64::try_from(plans).unwrap());
         match self {
             Self::File(path) => {

@@ -24,6 +24,10 @@ pub(crate) struct Shared {
 }
 
 /// The connection that a transaction uses.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most transactions use the large variant, and a box would cost them an allocation"
+)]
 pub(super) enum Client {
     Own {
         client: Checkout,
