@@ -29,6 +29,7 @@ use crate::time::Timestamp;
 
 use index::{ById, Index};
 
+pub(crate) use step::changes_many;
 pub use step::{StepApplyError, StepChange};
 pub use surroundings::{BranchOutline, HeldStep, StepDecision, Surroundings};
 

@@ -7,11 +7,12 @@
 
 mod queue;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::apply::{ApplyError, StepChange};
+use crate::apply::{ApplyError, StepApplyError, StepChange, changes_many};
 use crate::event::Event;
-use crate::id::ArtifactId;
+use crate::id::{ArtifactId, StepId};
 use crate::next_check::{self, Due};
 use crate::plan::PlanHead;
 use crate::step::{Step, StepState, Work};
@@ -67,17 +68,21 @@ impl Transition {
             let applied = head.apply(event, now);
             applied.map_err(|why| ApplyError::new(event, why))?;
         }
+        let mut changes = Changes::new(steps);
+        for event in events {
+            let applied = changes.apply(event, now);
+            applied.map_err(|why| ApplyError::new(event, why))?;
+        }
         let (mut changed, mut unchanged) = (Vec::new(), Vec::new());
         let mut superseded = Vec::new();
-        for mut step in steps {
-            let kept = kept_input(&step);
-            let was_plain = is_plain(&step);
-            let requeued = step.superseded.len();
-            let mut change = StepChange::None;
-            for event in events {
-                let applied = step.apply(event, now);
-                change = change.max(applied.map_err(|why| ApplyError::new(event, why))?);
-            }
+        for StepChanges {
+            step,
+            kept,
+            was_plain,
+            requeued,
+            change,
+        } in changes.steps
+        {
             if change == StepChange::None {
                 unchanged.push(step);
                 continue;
@@ -102,6 +107,60 @@ impl Transition {
             queue,
             superseded,
         })
+    }
+}
+
+/// The loaded steps, while the events are applied.
+struct Changes {
+    steps: Vec<StepChanges>,
+    /// Where a step is in the list: a command may skip thousands of steps with an event each.
+    places: HashMap<StepId, usize>,
+}
+
+/// A step, and what was known about it before the first event.
+struct StepChanges {
+    step: Step,
+    kept: Option<(u32, ArtifactId)>,
+    was_plain: bool,
+    requeued: usize,
+    change: StepChange,
+}
+
+impl Changes {
+    fn new(steps: Vec<Step>) -> Self {
+        let places = steps.iter().map(Step::id).zip(0..).collect();
+        let steps = steps.into_iter().map(|step| StepChanges {
+            kept: kept_input(&step),
+            was_plain: is_plain(&step),
+            requeued: step.superseded.len(),
+            change: StepChange::None,
+            step,
+        });
+        Self {
+            steps: steps.collect(),
+            places,
+        }
+    }
+
+    fn apply(&mut self, event: &Event, now: Timestamp) -> Result<(), StepApplyError> {
+        if changes_many(event) {
+            return self
+                .steps
+                .iter_mut()
+                .try_for_each(|step| step.apply(event, now));
+        }
+        let place = event.step().and_then(|step| self.places.get(&step));
+        match place.and_then(|place| self.steps.get_mut(*place)) {
+            Some(step) => step.apply(event, now),
+            None => Ok(()),
+        }
+    }
+}
+
+impl StepChanges {
+    fn apply(&mut self, event: &Event, now: Timestamp) -> Result<(), StepApplyError> {
+        self.change = self.change.max(self.step.apply(event, now)?);
+        Ok(())
     }
 }
 

@@ -105,10 +105,10 @@ pub(crate) fn compare(expected: &[Object], found: &[Object]) -> Vec<SchemaDeviat
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn object(kind: &str, name: &str, definition: &str) -> Object {
+    pub(crate) fn object(kind: &str, name: &str, definition: &str) -> Object {
         let [kind, name, definition] = [kind, name, definition].map(str::to_owned);
         Object {
             kind,

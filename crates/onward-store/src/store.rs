@@ -45,7 +45,7 @@ pub struct Store {
 }
 
 /// Where many transitions run at the same time ([`Store::transition_in`]). It is for one batch of
-/// work: after a lost connection it has none.
+/// work: after its connection is lost, each transition takes a separate one.
 #[derive(Default)]
 pub struct Pipeline(OnceLock<Arc<Shared>>);
 

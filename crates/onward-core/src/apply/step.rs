@@ -71,6 +71,18 @@ impl Work {
     }
 }
 
+/// Whether the event may change several steps. Any other one changes at most [`Event::step`].
+pub(crate) fn changes_many(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::PlanStalled { .. }
+            | Event::PlanModified {
+                change: Change::StepRedone { .. },
+                ..
+            }
+    )
+}
+
 impl Step {
     /// Applies the event if it is about this step.
     pub fn apply(&mut self, event: &Event, at: Timestamp) -> Result<StepChange, StepApplyError> {
@@ -289,11 +301,20 @@ impl Step {
 
     fn apply_orphaned(&mut self, at: Timestamp) -> Result<(), StepApplyError> {
         let (expected, actual) = (StepStatus::InProgress, self.status());
-        let StepState::InProgress(work) = &mut self.state else {
-            return Err(StepApplyError::WrongStatus { expected, actual });
-        };
-        work.orphaned_at = Some(at);
-        Ok(())
+        match &mut self.state {
+            StepState::InProgress(work)
+            | StepState::AwaitingInput {
+                work: Some(work), ..
+            } => {
+                work.orphaned_at = Some(at);
+                Ok(())
+            }
+            StepState::AwaitingInput { work: None, .. }
+            | StepState::Pending { .. }
+            | StepState::Completed { .. }
+            | StepState::Skipped { .. }
+            | StepState::Failed { .. } => Err(StepApplyError::WrongStatus { expected, actual }),
+        }
     }
 
     fn apply_review(
@@ -314,7 +335,13 @@ impl Step {
             } => {
                 let work = match scope {
                     ReviewScope::Plan | ReviewScope::Step => {
-                        Some(self.take_work(StepStatus::InProgress, StepCause::RequestReview)?)
+                        let work = self.take_work(StepStatus::InProgress, StepCause::RequestReview);
+                        // Who asks is there, although its session was taken for ended.
+                        let orphaned_at = None;
+                        Some(Work {
+                            orphaned_at,
+                            ..work?
+                        })
                     }
                     ReviewScope::Start => {
                         self.check_transition(StepStatus::Pending, StepCause::RequestApproval)?;

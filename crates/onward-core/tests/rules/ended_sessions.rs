@@ -2,11 +2,11 @@
 //! threshold.
 
 use onward_core::command::OrphanStep;
-use onward_core::event::ProgressSource;
+use onward_core::event::{Decision, ProgressSource};
 use onward_core::id::ClaimToken;
 use onward_core::{Command, StepStatus};
 
-use crate::harness::{Harness, MINUTE, id, session};
+use crate::harness::{Harness, MINUTE, decision, id, session};
 
 fn orphan(step: u32, name: &str, token: Option<&ClaimToken>) -> Command {
     Command::OrphanStep(OrphanStep {
@@ -83,6 +83,34 @@ fn activity_of_the_session_ends_the_possibility_of_a_takeover() {
         assert!(!harness.plan.steps()[0].is_orphaned());
         assert!(harness.claim_next_for(Some("tuesday"), false).is_none());
     }
+}
+
+#[test]
+fn who_asks_for_a_review_has_not_ended() {
+    let (mut harness, token) = orphaned(1);
+    harness.run(&harness.request_review(1, Some(&token)));
+    harness.run(&decision(1, Decision::Modify, Some("shorter")));
+    assert!(!harness.plan.steps()[0].is_orphaned());
+    assert!(harness.claim_next_for(Some("tuesday"), false).is_none());
+}
+
+#[test]
+fn a_step_whose_session_ends_during_its_review_can_be_taken_over_with_the_feedback() {
+    let mut harness = Harness::with_steps(1);
+    let (_, claim) = harness.claim_next_for(Some("monday"), false).unwrap();
+    harness.run(&harness.request_review(1, Some(&claim.token)));
+    assert_eq!(harness.run(&orphan(1, "monday", None)), ["step_orphaned"]);
+    assert!(harness.run(&orphan(1, "monday", None)).is_empty());
+    assert!(
+        !harness.plan.steps()[0].is_orphaned(),
+        "the reviewer is next"
+    );
+    harness.run(&decision(1, Decision::Modify, Some("shorter")));
+    assert!(harness.plan.steps()[0].is_orphaned());
+    let (order, claim) = harness.claim_next_for(Some("tuesday"), false).unwrap();
+    assert_eq!((order, claim.attempt), (1, 2));
+    let instructions = &harness.plan.steps()[0].spec.instructions;
+    assert!(instructions.contains("shorter"));
 }
 
 #[test]

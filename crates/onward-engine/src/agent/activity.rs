@@ -67,11 +67,11 @@ pub(super) async fn orphan_steps(
     seen: &[SeenClaim],
     ctx: &CommandContext,
 ) -> Result<(), Error> {
-    let held = Steps(tx).held_by(session, MAX_STEPS).await?;
+    let held = Steps(tx).claimed_by(session, MAX_STEPS).await?;
     let others = seen.iter().cloned();
-    let others = others.filter(|claim| held.iter().all(|line| line.id != claim.step));
+    let others = others.filter(|claim| !held.contains(&claim.step));
     let others: Vec<SeenClaim> = others.collect();
-    let held = held.into_iter().map(|line| (line.id, None));
+    let held = held.into_iter().map(|step| (step, None));
     let others = others
         .into_iter()
         .map(|claim| (claim.step, Some(claim.token)));

@@ -109,6 +109,7 @@ impl Engine {
     pub async fn sweep(&self, watcher: &mut Watcher) -> Result<SweepRound, Error> {
         let began = tokio::time::Instant::now();
         let mut round = SweepRound::default();
+        let seen = self.last_sweep_at();
         let Some(now) = self.look(watcher).await? else {
             round.next_at = self.now().checked_add(POLL_INTERVAL);
             watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
@@ -127,8 +128,13 @@ impl Engine {
             round.calls.add(calls.await?);
             watcher.rescheduled();
         }
-        let backlog = self.due_between(Timestamp::MIN, now, ROUND_SIZE).await?;
+        let backlog = self.due_until(now).await?;
+        let hides_others = backlog.len() >= usize::try_from(ROUND_SIZE).unwrap_or(usize::MAX);
         let mut queue = Queue::new(backlog, now);
+        if hides_others && let Some(seen) = seen {
+            // What became due since the last look does not wait for a later round.
+            queue.add(self.newly_due(seen, now).await?, now);
+        }
         let mut skipped = false;
         let mut look_at = began + LOOK_INTERVAL;
         loop {
@@ -167,7 +173,7 @@ impl Engine {
             let Some(now) = now else {
                 break;
             };
-            let fresh = self.due_between(queue.seen(), now, FRESH_SIZE).await?;
+            let fresh = self.newly_due(queue.seen(), now).await?;
             queue.add(fresh, now);
             if !checks_calls {
                 let calls = self.sweep_calls(*watcher, now, BATCH_SIZE);
@@ -231,6 +237,7 @@ impl Engine {
         mut on_round: impl FnMut(&Result<SweepRound, Error>) + Send,
     ) {
         while !*stop.borrow() {
+            let asked_at = self.now();
             let leading = tokio::select! {
                 leading = self.store.lead(Lead::Sweep) => leading,
                 _ = stop.wait_for(|stop| *stop) => return,
@@ -241,7 +248,8 @@ impl Engine {
                 }
                 continue;
             };
-            let mut watcher = self.watcher();
+            // A long wait counts as a sleep.
+            let mut watcher = Watcher::begin(WatcherPolicy::default(), asked_at);
             while !leading.is_lost() {
                 let round = tokio::select! {
                     round = self.sweep(&mut watcher) => round,
@@ -262,6 +270,8 @@ impl Engine {
                     return;
                 }
             }
+            // Another process sweeps.
+            self.sweep_waker.record_overdue(0);
         }
     }
 
@@ -339,15 +349,18 @@ impl Engine {
         Ok(advance.await?)
     }
 
-    async fn due_between(
-        &self,
-        after: Timestamp,
-        until: Timestamp,
-        limit: u32,
-    ) -> Result<Vec<DuePlan>, Error> {
+    async fn due_until(&self, until: Timestamp) -> Result<Vec<DuePlan>, Error> {
         let no_tenant = Arc::from("");
         let due = self.store.read(&no_tenant, move |tx| {
-            Box::pin(async move { DueChecks(tx).due_between(after, until, limit).await })
+            Box::pin(async move { DueChecks(tx).due_until(until, ROUND_SIZE).await })
+        });
+        Ok(due.await?)
+    }
+
+    async fn newly_due(&self, after: Timestamp, until: Timestamp) -> Result<Vec<DuePlan>, Error> {
+        let no_tenant = Arc::from("");
+        let due = self.store.read(&no_tenant, move |tx| {
+            Box::pin(async move { DueChecks(tx).newly_due(after, until, FRESH_SIZE).await })
         });
         Ok(due.await?)
     }

@@ -2,10 +2,12 @@
 
 use onward_core::attention::Word;
 use onward_core::call::Owner;
+use onward_core::event::Decision;
 use onward_core::id::SessionId;
 use onward_core::{PlanId, StepStatus};
 use onward_engine::next_step::{AssignedStep, NextStep, Worker};
 use onward_engine::session::HookSource;
+use onward_engine::step::ReviewDecision;
 use onward_engine::{Caller, Connection};
 
 use crate::harness::Harness;
@@ -170,6 +172,26 @@ async fn the_steps_of_an_ended_session_are_taken_over_immediately(harness: &Harn
     assert!(!taken.resumed);
 }
 
+async fn a_session_that_ends_during_a_review_leaves_the_step_to_the_next_one(harness: &Harness) {
+    let plan = harness.plan(1).await.id;
+    let monday = harness.start_agent(100);
+    let source = harness.hook(&monday, "monday").await;
+    let first = harness.claimed_by(&monday.caller, plan).await;
+    harness.request_review(&first).await.unwrap();
+    let ended = harness.engine.end_session(&harness.me, source);
+    ended.await.unwrap();
+    assert_eq!(harness.word(plan).await, Word::NeedsYou);
+    let feedback = Some("shorter".to_owned());
+    let modify = ReviewDecision::new(first.step, Decision::Modify, feedback);
+    let decided = harness.engine.decide_review(&harness.me, modify);
+    decided.await.unwrap();
+    assert_eq!(harness.word(plan).await, Word::NoAgent);
+    let tuesday = harness.start_agent(200);
+    let taken = harness.claimed_by(&tuesday.caller, plan).await;
+    assert_eq!((taken.step, taken.attempt), (first.step, 2));
+    assert!(taken.instructions.contains("shorter"));
+}
+
 async fn include_stalled_takes_over_the_steps_of_an_ended_session_first(harness: &Harness) {
     let plan = harness.plan(2).await.id;
     let monday = harness.start_agent(100);
@@ -332,6 +354,7 @@ crate::on_both_databases![
     a_caller_without_a_session_does_not_receive_a_step_of_another_one,
     a_running_subagent_keeps_the_step_of_its_session,
     the_steps_of_an_ended_session_are_taken_over_immediately,
+    a_session_that_ends_during_a_review_leaves_the_step_to_the_next_one,
     include_stalled_takes_over_the_steps_of_an_ended_session_first,
     a_closed_connection_ends_the_sessions_that_it_has_named,
     a_session_that_is_used_elsewhere_survives_its_first_connection,

@@ -124,7 +124,7 @@ fn constraints_and_indexes_of_sqlite_contain_no_list() {
 }
 
 /// Statements of frequent calls and lists, with parameters.
-const HOT: [(&str, &str); 51] = [
+const HOT: [(&str, &str); 52] = [
     ("plan_facts", "'t', {id}"),
     ("step_facts", "'t', {id}"),
     ("step_facts_and_ready", "'t', {id}"),
@@ -142,7 +142,7 @@ const HOT: [(&str, &str); 51] = [
     ("idempotency_keys_delete", "'t', {id}"),
     ("trail_of_plan", "'t', {id}, 1, 1"),
     ("trail_of_step", "'t', {id}, 1, 1"),
-    ("due_between", "0, 1, 1"),
+    ("due_between", "0, 1, 1, 1"),
     ("due_first", ""),
     ("notice_first", "'t'"),
     ("notices_due_locked", "'t', 1, 1"),
@@ -157,6 +157,7 @@ const HOT: [(&str, &str); 51] = [
     ("events_after", "'t', {id}, 1, 1"),
     ("skill_started_locked", "'t', 's'"),
     ("step_lines_of_session", "'t', 's', 1"),
+    ("steps_claimed", "'t', 's', 1"),
     ("artifact_text", "'t', {id}, 1, 1"),
     ("output_text", "'t', {id}, 1, 1"),
     ("skills_of_plan", "'t', {id}, 1"),
@@ -218,8 +219,8 @@ const INDEXES: [(&str, &str, [&str; 2]); 6] = [
 const IN_FUNCTIONS: [(&str, &str, &str); 3] = [
     (
         "due_between",
-        "1, 2",
-        "SELECT tenant_id, row_number() OVER (PARTITION BY tenant_id ORDER BY at) FROM due \
+        "1, 2, 1",
+        "SELECT tenant_id, row_number() OVER (PARTITION BY tenant_id ORDER BY at * $3) FROM due \
             WHERE at > $1 AND at <= $2",
     ),
     ("due_first", "", "SELECT min(at) FROM due"),

@@ -324,7 +324,7 @@ CREATE INDEX steps_undelivered ON steps (tenant_id, plan_id, step_order)
     WHERE undelivered = 1;
 -- Steps that a session holds, for each report of its activity.
 CREATE INDEX steps_held ON steps (tenant_id, claim_session, plan_id, step_id)
-    WHERE status = 'in_progress' AND claim_session IS NOT NULL;
+    WHERE (status = 'in_progress' OR status = 'awaiting_input') AND claim_session IS NOT NULL;
 
 -- Steps of ended sessions, which other sessions can take over.
 CREATE INDEX steps_orphaned ON steps (tenant_id, plan_id)
@@ -970,7 +970,7 @@ END;
 $$;
 
 -- The plans that must be checked.
-CREATE FUNCTION onward_due_between(after bigint, until bigint, most bigint)
+CREATE FUNCTION onward_due_between(after bigint, until bigint, direction bigint, most bigint)
 RETURNS TABLE (tenant_id text, plan_id uuid, at bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
@@ -980,9 +980,9 @@ BEGIN
     END IF;
     RETURN QUERY SELECT tenant_id, plan_id, at FROM (
             SELECT tenant_id, plan_id, at,
-                row_number() OVER (PARTITION BY tenant_id ORDER BY at) AS turn
+                row_number() OVER (PARTITION BY tenant_id ORDER BY at * direction) AS turn
             FROM due WHERE at > after AND at <= until) AS queued
-        ORDER BY turn, at LIMIT most;
+        ORDER BY turn, at * direction LIMIT most;
 END;
 $$;
 

@@ -219,7 +219,7 @@ CREATE INDEX steps_reviewed ON steps (tenant_id, updated_at)
     WHERE status = 'awaiting_input';
 -- Steps that a session holds, for each report of its activity.
 CREATE INDEX steps_held ON steps (tenant_id, claim_session, plan_id, step_id)
-    WHERE status = 'in_progress' AND claim_session IS NOT NULL;
+    WHERE (status = 'in_progress' OR status = 'awaiting_input') AND claim_session IS NOT NULL;
 
 -- Steps of ended sessions, which other sessions can take over.
 CREATE INDEX steps_orphaned ON steps (tenant_id, plan_id)

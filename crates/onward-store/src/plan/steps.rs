@@ -134,6 +134,14 @@ impl Steps<'_> {
         rows.into_iter().map(step_line::line).collect()
     }
 
+    /// The steps that a session has claimed, in progress or under review, in all plans.
+    pub async fn claimed_by(&mut self, session: &str, limit: u32) -> Result<Vec<StepId>, Error> {
+        let params = params![session, limit];
+        let rows = self.0.rows(Query::StepsClaimed, params).await?;
+        let ids = rows.into_iter().map(|row| row.cells("steps").id("step_id"));
+        ids.map(|id| Ok(StepId::new(id?))).collect()
+    }
+
     /// For each of these lines with dependencies, the orders of the steps it depends on. The lines
     /// are sorted by order.
     pub async fn dependency_orders(

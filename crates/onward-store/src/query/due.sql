@@ -39,10 +39,10 @@ SELECT onward_due_first() AS at;
 -- name: due_between (sqlite)
 -- Differs because there is no row security here.
 SELECT tenant_id, plan_id, at FROM (
-    SELECT tenant_id, plan_id, at, row_number() OVER (PARTITION BY tenant_id ORDER BY at) AS turn
+    SELECT tenant_id, plan_id, at, row_number() OVER (PARTITION BY tenant_id ORDER BY at * $3) AS turn
     FROM due WHERE at > $1 AND at <= $2) AS queued
-ORDER BY turn, at LIMIT $3;
+ORDER BY turn, at * $3 LIMIT $4;
 
 -- name: due_between (postgres)
 -- Differs because row security allows only a function to read the rows of all tenants.
-SELECT tenant_id, plan_id, at FROM onward_due_between($1, $2, $3);
+SELECT tenant_id, plan_id, at FROM onward_due_between($1, $2, $3, $4);

@@ -47,7 +47,7 @@ ORDER BY step_order;
 SELECT plan_id FROM plans
 WHERE tenant_id = $1 AND project_key = $2 AND (status = 'executing' OR status = 'stalled')
     AND EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = $1 AND steps.plan_id = plans.plan_id
-        AND steps.orphaned_at IS NOT NULL)
+        AND steps.status = 'in_progress' AND steps.orphaned_at IS NOT NULL)
 ORDER BY priority DESC, created_at, plan_id LIMIT $3;
 
 -- name: plans_held
@@ -60,7 +60,7 @@ ORDER BY priority DESC, created_at, plan_id LIMIT $3;
 
 -- name: steps_orphaned
 SELECT {step} FROM steps
-WHERE tenant_id = $1 AND plan_id = $2 AND orphaned_at IS NOT NULL
+WHERE tenant_id = $1 AND plan_id = $2 AND status = 'in_progress' AND orphaned_at IS NOT NULL
 ORDER BY +step_order;
 
 -- name: steps_to_check
@@ -194,6 +194,12 @@ ORDER BY +step_order LIMIT $4;
 -- transactions lock the plans in the same order.
 SELECT {line} FROM steps
 WHERE tenant_id = $1 AND claim_session = $2 AND status = 'in_progress'
+ORDER BY plan_id, step_id LIMIT $3;
+
+-- name: steps_claimed
+-- Steps in progress and under review that a session has claimed, sorted like `step_lines_of_session`.
+SELECT step_id FROM steps
+WHERE tenant_id = $1 AND claim_session = $2 AND (status = 'in_progress' OR status = 'awaiting_input')
 ORDER BY plan_id, step_id LIMIT $3;
 
 -- name: step_lines_stalled

@@ -119,6 +119,9 @@ pub(crate) fn line(row: Row) -> Result<StepLine, Error> {
         supersedes: None,
         superseded_by: None,
     };
+    // A step under review is nobody's turn but the reviewer's.
+    let is_in_progress = line.status == StepStatus::InProgress;
+    line.orphaned_at = line.orphaned_at.filter(|_| is_in_progress);
     line.note = note(&mut cells, line.started_at)?;
     line.supersedes = cells.maybe_id("supersedes")?.map(StepId::new);
     line.superseded_by = cells.maybe_id("superseded_by")?.map(StepId::new);

@@ -6,7 +6,7 @@ use onward_core::{PlanId, Timestamp};
 use onward_store::DuePlan;
 
 /// A commit may be seen this many milliseconds after its time.
-const OVERLAP_MS: i64 = 5_000;
+const OVERLAP_MS: i64 = 1_000;
 
 /// The plans that are due. Those that become due during the round come in turn with those that were
 /// due before, so that neither wait for all of the others.

@@ -113,15 +113,7 @@ fn of_node(node: &str, counts: &Counts, expected: &[Object]) -> Vec<SchemaDeviat
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn object(kind: &str, name: &str, definition: &str) -> Object {
-        let [kind, name, definition] = [kind, name, definition].map(str::to_owned);
-        Object {
-            kind,
-            name,
-            definition,
-        }
-    }
+    use crate::schema_check::tests::object;
 
     #[test]
     fn reports_a_node_on_which_one_shard_differs() {

@@ -197,7 +197,7 @@ async fn only_functions_read_across_tenants() {
         (
             "due",
             "VALUES ($1, '00000000-0000-4000-8000-000000000007', 5)",
-            "onward_due_between(0, 9, 9)",
+            "onward_due_between(0, 9, 1, 9)",
         ),
         // It stalls before its plan is due.
         (
