@@ -115,6 +115,10 @@ async fn measure(name: &str, address: Address, bare: Bare, plans: usize) {
         })
     };
     let began = Instant::now();
+    // A step that was claimed earlier gets the grace period.
+    while engine.last_sweep_at().is_none() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let mut probes = Vec::new();
     loop {
         let marked = bare.count_stalled("t-").await;

@@ -61,6 +61,12 @@ impl SweepWaker {
         self.checked.store(at.as_millis(), Ordering::Relaxed);
     }
 
+    /// Records that another process sweeps.
+    pub(crate) fn record_end(&self) {
+        self.checked.store(i64::MIN, Ordering::Relaxed);
+        self.record_overdue(0);
+    }
+
     /// The last check; `None` if another process sweeps.
     pub(crate) fn last_check(&self) -> Option<Timestamp> {
         let at = self.checked.load(Ordering::Relaxed);

@@ -31,7 +31,7 @@ use queue::Queue;
 /// Maximum number of plans that a round takes at its start. Those after them are in the next round.
 const ROUND_SIZE: u32 = 10_000;
 /// Maximum number of plans that become due during a round and are taken per look.
-const FRESH_SIZE: u32 = 1_000;
+const FRESH_SIZE: u32 = 256;
 /// Number of plans that are checked at the same time.
 const CONCURRENT: usize = 64;
 /// Number of sessions with open calls per query.
@@ -96,6 +96,38 @@ enum Done {
     Calls(Result<RecoveryReport, Error>),
 }
 
+/// A round.
+struct Work<'a> {
+    queue: Queue,
+    running: FuturesUnordered<BoxFuture<'a, Done>>,
+    /// Whether calls are being checked.
+    checks_calls: bool,
+    /// Whether a plan that cannot be reached was skipped.
+    skipped: bool,
+    round: SweepRound,
+}
+
+impl<'a> Work<'a> {
+    fn begin_calls(&mut self, calls: BoxFuture<'a, Result<RecoveryReport, Error>>) {
+        self.running.push(calls.map(Done::Calls).boxed());
+        self.checks_calls = true;
+    }
+
+    fn add(&mut self, done: Done) -> Result<(), Error> {
+        match done {
+            Done::Plan(due, checked) => {
+                self.queue.done(due.plan);
+                self.round.add(due, checked);
+            }
+            Done::Calls(report) => {
+                self.checks_calls = false;
+                self.round.calls.add(report?);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Engine {
     /// A watcher that starts now.
     pub fn watcher(&self) -> Watcher {
@@ -108,80 +140,45 @@ impl Engine {
     /// due during the round: neither a long backlog nor a plan that cannot be reached delays them.
     pub async fn sweep(&self, watcher: &mut Watcher) -> Result<SweepRound, Error> {
         let began = tokio::time::Instant::now();
-        let mut round = SweepRound::default();
         let seen = self.last_sweep_at();
         let Some(now) = self.look(watcher).await? else {
-            round.next_at = self.now().checked_add(POLL_INTERVAL);
-            watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
-            return Ok(round);
+            let next_at = self.now().checked_add(POLL_INTERVAL);
+            watcher.sleep_until(next_at.unwrap_or(Timestamp::MAX));
+            return Ok(SweepRound {
+                next_at,
+                ..SweepRound::default()
+            });
         };
         let lanes = Lanes::default();
-        let mut running: FuturesUnordered<BoxFuture<'_, Done>> = FuturesUnordered::new();
-        let mut checks_calls = !watcher.must_reschedule();
-        if checks_calls {
-            let calls = self.sweep_calls(*watcher, now, BATCH_SIZE);
-            running.push(calls.map(Done::Calls).boxed());
-        } else {
+        let mut work = Work {
+            queue: Queue::new(Vec::new(), now),
+            running: FuturesUnordered::new(),
+            checks_calls: false,
+            skipped: false,
+            round: SweepRound::default(),
+        };
+        if watcher.must_reschedule() {
             self.reschedule(now, &lanes).await?;
             // Few sessions have open calls, so all of them are checked.
             let calls = self.sweep_calls(*watcher, Timestamp::MAX, u32::MAX);
-            round.calls.add(calls.await?);
+            work.round.calls.add(calls.await?);
             watcher.rescheduled();
+        } else {
+            let calls = self.sweep_calls(*watcher, now, BATCH_SIZE);
+            work.begin_calls(calls.boxed());
         }
-        let backlog = self.due_until(now).await?;
-        let hides_others = backlog.len() >= usize::try_from(ROUND_SIZE).unwrap_or(usize::MAX);
-        let mut queue = Queue::new(backlog, now);
-        if hides_others && let Some(seen) = seen {
-            // What became due since the last look does not wait for a later round.
-            queue.add(self.newly_due(seen, now).await?, now);
+        let mut worked = self.work(watcher, now, seen, &lanes, &mut work).await;
+        // What was begun is finished, also after an error.
+        while let Some(done) = work.running.next().await {
+            worked = worked.and(work.add(done));
         }
-        let mut skipped = false;
-        let mut look_at = began + LOOK_INTERVAL;
-        loop {
-            while running.len() <= CONCURRENT
-                && let Some(due) = queue.next()
-            {
-                if self.sweep_waker.is_postponed(due.plan, self.now()) {
-                    queue.done(due.plan);
-                    skipped = true;
-                } else {
-                    running.push(self.check_due(due, *watcher, lanes.next()).boxed());
-                }
-            }
-            self.sweep_waker.record_overdue(queue.len());
-            tokio::select! {
-                done = running.next() => match done {
-                    Some(Done::Plan(due, checked)) => {
-                        queue.done(due.plan);
-                        round.add(due, checked);
-                    }
-                    Some(Done::Calls(report)) => {
-                        round.calls.add(report?);
-                        checks_calls = false;
-                    }
-                    None => break,
-                },
-                () = tokio::time::sleep_until(look_at) => {}
-            }
-            // Only a pause in which nothing completes is a sleep.
-            watcher.wake(self.now());
-            if tokio::time::Instant::now() < look_at {
-                continue;
-            }
-            let now = self.look(watcher).await?;
-            look_at = tokio::time::Instant::now() + LOOK_INTERVAL;
-            let Some(now) = now else {
-                break;
-            };
-            let fresh = self.newly_due(queue.seen(), now).await?;
-            queue.add(fresh, now);
-            if !checks_calls {
-                let calls = self.sweep_calls(*watcher, now, BATCH_SIZE);
-                running.push(calls.map(Done::Calls).boxed());
-                checks_calls = true;
-            }
-        }
-        drop(running);
+        worked?;
+        let Work {
+            queue,
+            skipped,
+            mut round,
+            ..
+        } = work;
         self.sweep_waker.record_overdue(queue.len());
         round.next_at = self.first_due().await?;
         if skipped {
@@ -193,6 +190,62 @@ impl Engine {
         watcher.sleep_until(round.next_at.unwrap_or(Timestamp::MAX));
         round.took = began.elapsed();
         Ok(round)
+    }
+
+    /// Checks what is due, and what becomes due in the meantime.
+    async fn work<'a>(
+        &'a self,
+        watcher: &mut Watcher,
+        now: Timestamp,
+        seen: Option<Timestamp>,
+        lanes: &'a Lanes,
+        work: &mut Work<'a>,
+    ) -> Result<(), Error> {
+        let mut look_at = tokio::time::Instant::now() + LOOK_INTERVAL;
+        let backlog = self.due_until(now).await?;
+        let hides_others = backlog.len() >= usize::try_from(ROUND_SIZE).unwrap_or(usize::MAX);
+        work.queue = Queue::new(backlog, now);
+        if hides_others && let Some(seen) = seen {
+            // What became due since the last look does not wait for a later round.
+            work.queue.add(self.newly_due(seen, now).await?, now);
+        }
+        loop {
+            while work.running.len() <= CONCURRENT
+                && let Some(due) = work.queue.next()
+            {
+                if self.sweep_waker.is_postponed(due.plan, self.now()) {
+                    work.queue.done(due.plan);
+                    work.skipped = true;
+                } else {
+                    let check = self.check_due(due, *watcher, lanes.next());
+                    work.running.push(check.boxed());
+                }
+            }
+            self.sweep_waker.record_overdue(work.queue.len());
+            tokio::select! {
+                done = work.running.next() => match done {
+                    Some(done) => work.add(done)?,
+                    None => return Ok(()),
+                },
+                () = tokio::time::sleep_until(look_at) => {}
+            }
+            // Only a pause in which nothing completes is a sleep.
+            watcher.wake(self.now());
+            if tokio::time::Instant::now() < look_at {
+                continue;
+            }
+            let now = self.look(watcher).await?;
+            look_at = tokio::time::Instant::now() + LOOK_INTERVAL;
+            let Some(now) = now else {
+                return Ok(());
+            };
+            let fresh = self.newly_due(work.queue.seen(), now).await?;
+            work.queue.add(fresh, now);
+            if !work.checks_calls {
+                let calls = self.sweep_calls(*watcher, now, BATCH_SIZE);
+                work.begin_calls(calls.boxed());
+            }
+        }
     }
 
     async fn check_due(&self, due: DuePlan, watcher: Watcher, pipeline: &Pipeline) -> Done {
@@ -271,7 +324,7 @@ impl Engine {
                 }
             }
             // Another process sweeps.
-            self.sweep_waker.record_overdue(0);
+            self.sweep_waker.record_end();
         }
     }
 

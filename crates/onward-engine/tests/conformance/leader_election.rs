@@ -2,19 +2,12 @@
 //! over.
 
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use onward_core::Timestamp;
-use onward_engine::Engine;
-use onward_engine::engine::Settings;
-use onward_engine::environment::Environment;
 use onward_store::{Lead, Options, Store};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::environment::SimulatedEnvironment;
 use crate::harness::Harness;
 use crate::on_both_databases;
 
@@ -25,63 +18,30 @@ async fn within_timeout<T>(future: impl Future<Output = T>) -> T {
     timeout(TIMEOUT, future).await.expect("finished in time")
 }
 
-/// Counts reads of the clock: the leader reads it, a follower does not.
-struct CountingClock {
-    inner: Arc<SimulatedEnvironment>,
-    reads: AtomicU64,
-    was_read: Notify,
-}
-
-impl Environment for CountingClock {
-    fn now(&self) -> Timestamp {
-        self.reads.fetch_add(1, Ordering::SeqCst);
-        self.was_read.notify_one();
-        self.inner.now()
-    }
-
-    fn fill_random(&self, bytes: &mut [u8]) {
-        self.inner.fill_random(bytes);
-    }
-}
-
+/// A process that sweeps when no other one does.
 struct Sweeper {
-    clock: Arc<CountingClock>,
+    /// Number of its sweeps.
+    rounds: watch::Receiver<u64>,
     stop: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Sweeper {
     async fn start(harness: &Harness) -> Self {
-        let clock = Arc::new(CountingClock {
-            inner: Arc::clone(&harness.environment),
-            reads: AtomicU64::new(0),
-            was_read: Notify::new(),
-        });
-        let settings = Settings {
-            environment: Arc::<CountingClock>::clone(&clock),
-            ..Settings::default()
-        };
-        let engine = Engine::open(&harness.database.address(), settings)
-            .await
-            .unwrap();
-        clock.reads.store(0, Ordering::SeqCst);
+        let engine = harness.another_engine().await;
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(async move { engine.run_sweeper(stopped).await });
-        Self { clock, stop, task }
-    }
-
-    fn clock_reads(&self) -> u64 {
-        self.clock.reads.load(Ordering::SeqCst)
+        let (count, rounds) = watch::channel(0);
+        let task = tokio::spawn(async move {
+            let on_round = |_: &_| count.send_modify(|count| *count += 1);
+            engine.run_sweeper_with(stopped, on_round).await;
+        });
+        Self { rounds, stop, task }
     }
 
     /// Waits until this process sweeps.
-    async fn wait_for_sweep(&self) {
-        within_timeout(async {
-            while self.clock_reads() == 0 {
-                self.clock.was_read.notified().await;
-            }
-        })
-        .await;
+    async fn wait_for_sweep(&mut self) {
+        let swept = self.rounds.wait_for(|count| *count > 0);
+        within_timeout(swept).await.expect("the process runs");
     }
 }
 
@@ -108,11 +68,11 @@ async fn wait_for_marked_plan(harness: &Harness) {
 }
 
 async fn a_second_process_sweeps_after_the_first_stops(harness: &Harness) {
-    let first = Sweeper::start(harness).await;
+    let mut first = Sweeper::start(harness).await;
     first.wait_for_sweep().await;
-    let second = Sweeper::start(harness).await;
+    let mut second = Sweeper::start(harness).await;
     wait_for_marked_plan(harness).await;
-    assert_eq!(second.clock_reads(), 0, "the follower does not sweep");
+    assert_eq!(*second.rounds.borrow(), 0, "the follower does not sweep");
     first.stop.send(true).unwrap();
     within_timeout(first.task).await.unwrap();
     second.wait_for_sweep().await;
@@ -122,9 +82,9 @@ async fn a_second_process_sweeps_after_the_first_stops(harness: &Harness) {
 }
 
 async fn leadership_passes_on_when_the_leader_is_aborted(harness: &Harness) {
-    let first = Sweeper::start(harness).await;
+    let mut first = Sweeper::start(harness).await;
     first.wait_for_sweep().await;
-    let second = Sweeper::start(harness).await;
+    let mut second = Sweeper::start(harness).await;
     first.task.abort();
     assert!(within_timeout(first.task).await.is_err());
     second.wait_for_sweep().await;
@@ -133,14 +93,14 @@ async fn leadership_passes_on_when_the_leader_is_aborted(harness: &Harness) {
 }
 
 async fn a_follower_can_be_stopped(harness: &Harness) {
-    let first = Sweeper::start(harness).await;
+    let mut first = Sweeper::start(harness).await;
     first.wait_for_sweep().await;
     let second = Sweeper::start(harness).await;
     second.stop.send(true).unwrap();
     within_timeout(second.task).await.unwrap();
     first.stop.send(true).unwrap();
     within_timeout(first.task).await.unwrap();
-    let third = Sweeper::start(harness).await;
+    let mut third = Sweeper::start(harness).await;
     third.wait_for_sweep().await;
     third.stop.send(true).unwrap();
     within_timeout(third.task).await.unwrap();
