@@ -100,10 +100,11 @@ fn idle_at(facts: &Facts, now: Timestamp) -> Option<Timestamp> {
     if head.status() != PlanStatus::Executing || head.on_stall != OnStall::Mark {
         return None;
     }
-    let claimed = facts
-        .in_progress
-        .iter()
-        .filter(|step| step.work().is_some());
+    // A step in its grace period is checked at the end of it.
+    let claimed = facts.in_progress.iter().filter(|step| {
+        let stalls_at = step.stalls_at(head.stall_threshold);
+        stalls_at.is_some_and(|at| facts.deadline(step.timestamp().reference(), at) < now)
+    });
     let thresholds =
         claimed.map(|step| stall_threshold(None, step.spec.stall_threshold, head.stall_threshold));
     let threshold = thresholds.min()?;

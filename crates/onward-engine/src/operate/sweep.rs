@@ -31,7 +31,7 @@ use queue::Queue;
 /// Maximum number of plans that a round takes at its start. Those after them are in the next round.
 const ROUND_SIZE: u32 = 10_000;
 /// Maximum number of plans that become due during a round and are taken per look.
-const FRESH_SIZE: u32 = 256;
+const FRESH_SIZE: u32 = 1_000;
 /// Number of plans that are checked at the same time.
 const CONCURRENT: usize = 64;
 /// Number of sessions with open calls per query.

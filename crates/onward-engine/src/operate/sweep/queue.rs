@@ -31,11 +31,14 @@ impl Queue {
         }
     }
 
-    /// Adds the plans that have become due since.
+    /// Adds the plans that have become due since, the last ones first. They come before those that were
+    /// added earlier: many that became due together do not hide the next one.
     pub(super) fn add(&mut self, fresh: Vec<DuePlan>, until: Timestamp) {
-        let open = &mut self.open;
-        self.fresh
-            .extend(fresh.into_iter().filter(|due| open.insert(due.plan)));
+        for due in fresh.into_iter().rev() {
+            if self.open.insert(due.plan) {
+                self.fresh.push_front(due);
+            }
+        }
         self.until = until;
     }
 
@@ -88,11 +91,15 @@ mod tests {
             .map(|due| due.plan)
             .collect();
         assert_eq!(first, [0, 100, 1, 101].map(PlanId::from_u128));
+        queue.add(vec![due(200)], Timestamp::MAX);
+        queue.next();
+        let next = queue.next().map(|due| due.plan);
+        assert_eq!(next, Some(PlanId::from_u128(200)), "the last one first");
         queue.done(first[1]);
         queue.add([0, 100].map(due).to_vec(), Timestamp::MAX);
         assert_eq!(
             queue.len(),
-            200,
+            201,
             "a plan is queued or checked once at a time"
         );
     }
