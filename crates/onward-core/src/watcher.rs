@@ -80,6 +80,16 @@ impl Watcher {
         self.due_at = due_at.max(self.seen_at);
     }
 
+    /// The same monitor for steps whose activity could not be recorded before `at`: counts as the end of
+    /// a sleep.
+    #[must_use]
+    pub fn resumed_at(self, at: Timestamp) -> Self {
+        Self {
+            woke_at: self.woke_at.max(at),
+            ..self
+        }
+    }
+
     /// The last time at which the monitor must not act on something that has been inactive since
     /// `reference` and whose limit is `limit_at`.
     pub fn deadline(&self, reference: Timestamp, limit_at: Timestamp) -> Timestamp {
@@ -142,6 +152,16 @@ mod tests {
         let mut watcher = woken_at(100);
         watcher.wake(at(106));
         assert_eq!(watcher.deadline(at(10), at(90)), at(166));
+    }
+
+    #[test]
+    fn steps_that_could_not_report_get_a_grace_period_and_others_do_not() {
+        let watcher = woken_at(100);
+        assert_eq!(watcher.resumed_at(at(90)).deadline(at(10), at(90)), at(150));
+        assert_eq!(watcher.resumed_at(at(90)).deadline(at(91), at(95)), at(95));
+        assert_eq!(watcher.deadline(at(10), at(90)), at(90));
+        let later = woken_at(106).resumed_at(at(90));
+        assert_eq!(later.deadline(at(10), at(90)), at(166));
     }
 
     #[test]

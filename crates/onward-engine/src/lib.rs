@@ -47,13 +47,13 @@ pub use error::{Error, ObjectKind};
 pub use onward_store::{
     Address, Artifact, CallKey, CallLine, CallRecord, Changed, DRIVER_LOG_TARGETS, Delivery,
     Distribution, DueSession, Entry, Excerpt, Extraction, Faults, Feedback, Hit, HostRole,
-    HostState, Hosts, HourCount, IndexHealth, Indexed, JournalCursor, JournalEntry, MANY, Notice,
-    Obstacle, ObstacleKind, OpenPlan, Output, OutputExcerpt, OutputVersion, Owner, PlanCount,
-    PlanCursor, Recent, RequestOrigin, ResultExcerpt, SchemaDeviation, SeenClaim, Session,
-    SessionLine, SessionUsage, Sheet, SkillCount, SkillCursor, Source, StepBrief, StepLine,
-    StepMark, StepNote, StepReport, Subject, SyncMode, Synthetic, Task, TaskOutcome, TaskPhase,
-    Tenant, TextId, TextPage, Token, ToolCall, TranscriptPosition, Turn, TurnStep, UsageSource,
-    VectorExtension, WholePlan, distribute, hosts, opencode, restore, schema,
+    HostState, Hosts, HourCount, IndexHealth, Indexed, JournalCursor, JournalEntry, MANY, NodeDown,
+    NodeReport, Notice, Obstacle, ObstacleKind, OpenPlan, Output, OutputExcerpt, OutputVersion,
+    Owner, PlanCount, PlanCursor, Recent, RequestOrigin, ResultExcerpt, SchemaDeviation, SeenClaim,
+    Session, SessionLine, SessionUsage, Sheet, SkillCount, SkillCursor, Source, StepBrief,
+    StepLine, StepMark, StepNote, StepReport, Subject, SyncMode, Synthetic, Task, TaskOutcome,
+    TaskPhase, Tenant, TextId, TextPage, Token, ToolCall, TranscriptPosition, Turn, TurnStep,
+    UsageSource, VectorExtension, WholePlan, distribute, hosts, opencode, restore, schema,
 };
 pub use operate::member::{Member, SignInMethod};
 pub use plan::attention::AttentionCount;

@@ -9,3 +9,23 @@ pub struct Distribution {
     /// interrupted, or the schema is newer than the distribution.
     pub missing: Vec<String>,
 }
+
+/// The nodes of a distributed database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeReport {
+    /// Number of nodes that respond.
+    pub responding: usize,
+    /// The nodes that do not.
+    pub down: Vec<NodeDown>,
+}
+
+/// A node that does not respond.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeDown {
+    /// Its id in the catalog of Citus.
+    pub id: i64,
+    /// `host:port`.
+    pub name: String,
+    /// The error.
+    pub why: String,
+}

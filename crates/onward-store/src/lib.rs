@@ -40,7 +40,7 @@ pub use backend::{Connections, DRIVER_LOG_TARGETS};
 pub use cached::Cached;
 pub use change::{Changed, Subject};
 pub use commit::Commit;
-pub use distribution::Distribution;
+pub use distribution::{Distribution, NodeDown, NodeReport};
 pub use error::{Corrupt, Error, Hint};
 pub use fault::Faults;
 pub use host::{HostRole, HostState, Hosts};
@@ -88,6 +88,7 @@ pub use row::session::{
 pub use row::step_line::{StepLine, StepNote};
 pub use schema_check::{SchemaDeviation, SchemaDifference};
 pub use store::address::{Address, distribute, hosts, restore, schema};
+pub use store::node_reads::NodeRead;
 pub use store::open::{Options, Prepare};
 pub use store::{Pipeline, Store};
 pub use sync::SyncMode;

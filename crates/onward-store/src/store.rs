@@ -6,6 +6,7 @@
 
 pub(crate) mod address;
 mod contention;
+pub(crate) mod node_reads;
 pub(crate) mod open;
 mod versions;
 

@@ -53,6 +53,7 @@ pub struct Tx {
     pub(crate) versions: Versions,
     /// The plan cache, if it is used.
     pub(crate) cache: Option<CacheSession>,
+    node: Option<i64>,
 }
 
 impl Tx {
@@ -67,7 +68,19 @@ impl Tx {
             faults,
             versions: Versions::default(),
             cache: None,
+            node: None,
         }
+    }
+
+    /// Reads the rows of all tenants only on this node of a distributed database.
+    pub(crate) fn on_node(mut self, node: Option<i64>) -> Self {
+        self.node = node;
+        self
+    }
+
+    /// The node on which the rows of all tenants are read; `None` for all nodes.
+    pub(crate) fn node(&self) -> Option<i64> {
+        self.node
     }
 
     /// Attaches the plan cache.

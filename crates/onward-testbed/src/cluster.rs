@@ -6,6 +6,7 @@
 //! removes its cluster.
 
 mod address;
+mod citus;
 mod pooler;
 mod programs;
 mod server;
@@ -16,6 +17,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use address::Address;
+pub use citus::{CITUS, distribute_due_times, with_citus_path};
 pub use pooler::Pooler;
 use server::Server;
 

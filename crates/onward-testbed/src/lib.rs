@@ -40,7 +40,8 @@ pub mod sdk_client;
 mod server;
 
 pub use cluster::{
-    Cluster, DISTRIBUTED, OLD_PGVECTOR, PGVECTOR, Pooler, URL_VARIABLE, psql, psql_each,
+    CITUS, Cluster, DISTRIBUTED, OLD_PGVECTOR, PGVECTOR, Pooler, URL_VARIABLE,
+    distribute_due_times, psql, psql_each, with_citus_path,
 };
 pub use database::{Backend, Database};
 pub use dir::TestDir;

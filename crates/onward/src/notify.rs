@@ -141,7 +141,7 @@ impl Notifier {
         let due = self.next_at.iter().filter(|(_, at)| **at <= now);
         let due: Vec<Arc<str>> = due.map(|(tenant, _)| Arc::clone(tenant)).collect();
         self.changed.extend(due);
-        let mut more = false;
+        let (mut more, mut failed) = (false, None);
         for tenant in std::mem::take(&mut self.changed) {
             let claimed = self
                 .engine
@@ -149,7 +149,14 @@ impl Notifier {
             let ClaimedNotifications {
                 notifications,
                 next_at,
-            } = claimed.await?;
+            } = match claimed.await {
+                Ok(claimed) => claimed,
+                // Its node may not respond, in a distributed database.
+                Err(why) => {
+                    failed = Some(why);
+                    continue;
+                }
+            };
             match next_at {
                 Some(at) => self.next_at.insert(Arc::clone(&tenant), at),
                 None => self.next_at.remove(&tenant),
@@ -179,7 +186,7 @@ impl Notifier {
                 self.changed.insert(tenant);
             }
         }
-        Ok(more)
+        failed.map_or(Ok(more), Err)
     }
 
     async fn deliver(&self, tenant: &str, pending: &PlanNotification) -> DeliveryAttempt {
@@ -216,7 +223,7 @@ impl Notifier {
         let version = self.engine.version().await?;
         all |= version != self.version;
         if all {
-            let tenants = self.engine.tenants().await?;
+            let tenants = self.engine.reachable_tenants().await?;
             self.changed
                 .extend(tenants.into_iter().map(|tenant| tenant.name));
             self.full_check_at = Some(tokio::time::Instant::now());

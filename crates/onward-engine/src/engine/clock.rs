@@ -154,11 +154,14 @@ impl Clock {
     pub(super) async fn prepare(&self, store: &Store) -> Result<(), onward_store::Error> {
         let tenant = Arc::from(LOCAL);
         let (_, requested_at) = self.read_machine();
-        let (current, clock) = store
-            .read(&tenant, |tx| {
-                Box::pin(async { Tenants(tx).own_tenant_and_clock().await })
-            })
-            .await?;
+        let read = store.read(&tenant, |tx| {
+            Box::pin(async { Tenants(tx).own_tenant_and_clock().await })
+        });
+        let (current, clock) = match read.await {
+            Ok(found) => found,
+            Err(why) if is_of_one_node(store, &why).await => return self.refresh(store).await,
+            Err(why) => return Err(why),
+        };
         self.set(requested_at, clock);
         if current.is_some() {
             return Ok(());
@@ -182,15 +185,24 @@ pub(super) async fn require_tenant(
     let known = store.read(&tenant, |tx| {
         Box::pin(async { Tenants(tx).own_tenant().await })
     });
-    match known.await? {
-        Some(_) => Ok(()),
-        None => Err(onward_store::Error::unavailable(
+    match known.await {
+        Ok(Some(_)) => Ok(()),
+        Err(why) if is_of_one_node(store, &why).await => Ok(()),
+        Err(why) => Err(why),
+        Ok(None) => Err(onward_store::Error::unavailable(
             format_args!("tenant `{tenant}` does not exist"),
             Hint::for_operator(
                 "create it with `onward tenant create`, or set another one with `--tenant`",
             ),
         )),
     }
+}
+
+/// Whether a node of a distributed database does not respond although others do: then the database is
+/// opened, because the tenants on the other nodes can work.
+async fn is_of_one_node(store: &Store, why: &onward_store::Error) -> bool {
+    matches!(why, onward_store::Error::Unavailable { .. })
+        && matches!(store.partial_outage().await, Ok(Some(_)))
 }
 
 #[cfg(test)]

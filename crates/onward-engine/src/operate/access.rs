@@ -306,6 +306,16 @@ impl Engine {
         Ok(tenants.await?)
     }
 
+    /// [`Self::tenants`] for background tasks: without those on a node that does not respond, if the
+    /// database is distributed.
+    pub async fn reachable_tenants(&self) -> Result<Vec<Tenant>, Error> {
+        let tenants = self
+            .store
+            .read_nodes(|tx| Box::pin(async { Tenants(tx).all_tenants().await }));
+        let tenants = tenants.await?.into_iter().flat_map(|node| node.read);
+        Ok(tenants.collect())
+    }
+
     /// A caller for the server's operator, acting for one tenant.
     pub async fn operator(&self, tenant: &str, name: &str) -> Result<Caller, Error> {
         if !is_tenant_name(tenant) {

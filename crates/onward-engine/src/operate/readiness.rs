@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onward_core::Timestamp;
-use onward_store::{Lead, Obstacle, ObstacleKind, Tenants};
+use onward_store::{Lead, NodeReport, Obstacle, ObstacleKind, Tenants};
 
 use crate::caller::LOCAL;
 use crate::engine::Engine;
@@ -43,6 +43,17 @@ impl Engine {
             found.retain(is_standby);
         }
         Ok(found)
+    }
+
+    /// The nodes of a distributed database, of which some do not respond although others do: only the
+    /// tenants on these nodes are affected. `None` in any other case. For the server's operator.
+    pub async fn partial_outage(&self) -> Result<Option<NodeReport>, Error> {
+        Ok(self.store.partial_outage().await?)
+    }
+
+    /// Whether a node of a distributed database did not respond when it was last read.
+    pub fn has_node_down(&self) -> bool {
+        self.store.has_node_down()
     }
 
     /// Whether no process sweeps: a plan or tool call has been due for a minute, this process has not

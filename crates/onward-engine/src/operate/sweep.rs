@@ -7,6 +7,7 @@
 
 mod check;
 mod deadlines;
+mod of_nodes;
 mod queue;
 
 use std::sync::Arc;
@@ -249,6 +250,10 @@ impl Engine {
     }
 
     async fn check_due(&self, due: DuePlan, watcher: Watcher, pipeline: &Pipeline) -> Done {
+        let watcher = match due.reachable_since {
+            Some(at) => watcher.resumed_at(at),
+            None => watcher,
+        };
         let checked = self.check(&due, watcher, pipeline).await;
         Done::Plan(due, checked)
     }
@@ -370,11 +375,10 @@ impl Engine {
     /// Makes plans due whose next check a wrong clock has planned too late.
     async fn reschedule(&self, now: Timestamp, lanes: &Lanes) -> Result<(), Error> {
         let latest = now.checked_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
-        let no_tenant = Arc::from("");
-        let late = self.store.read(&no_tenant, move |tx| {
-            Box::pin(async move { DueChecks(tx).late(now, latest).await })
-        });
-        for late in late.await?.chunks(CONCURRENT) {
+        let late = self
+            .store
+            .read_nodes(move |tx| Box::pin(async move { DueChecks(tx).late(now, latest).await }));
+        for late in self.in_turn(late.await?).chunks(CONCURRENT) {
             let mut advances = FuturesUnordered::new();
             for due in late {
                 advances.push(self.advance(due, now, lanes.next()).boxed());
@@ -403,27 +407,28 @@ impl Engine {
     }
 
     async fn due_until(&self, until: Timestamp) -> Result<Vec<DuePlan>, Error> {
-        let no_tenant = Arc::from("");
-        let due = self.store.read(&no_tenant, move |tx| {
+        let due = self.store.read_nodes(move |tx| {
             Box::pin(async move { DueChecks(tx).due_until(until, ROUND_SIZE).await })
         });
-        Ok(due.await?)
+        Ok(self.in_turn(due.await?))
     }
 
     async fn newly_due(&self, after: Timestamp, until: Timestamp) -> Result<Vec<DuePlan>, Error> {
-        let no_tenant = Arc::from("");
-        let due = self.store.read(&no_tenant, move |tx| {
+        let due = self.store.read_nodes(move |tx| {
             Box::pin(async move { DueChecks(tx).newly_due(after, until, FRESH_SIZE).await })
         });
-        Ok(due.await?)
+        Ok(self.in_turn(due.await?))
     }
 
     pub(super) async fn first_due(&self) -> Result<Option<Timestamp>, Error> {
-        let no_tenant = Arc::from("");
-        let first = self.store.read(&no_tenant, |tx| {
-            Box::pin(async { DueChecks(tx).first_due().await })
-        });
-        Ok(first.await?)
+        let first = self
+            .store
+            .read_nodes(|tx| Box::pin(async { DueChecks(tx).first_due().await }));
+        Ok(first
+            .await?
+            .into_iter()
+            .filter_map(|of_node| of_node.read)
+            .min())
     }
 }
 

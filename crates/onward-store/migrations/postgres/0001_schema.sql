@@ -930,19 +930,6 @@ $$;
 -- that has set a tenant. `onward_token_of_hash` does not check this: it runs before the tenant is
 -- known.
 
--- All tenants, for an operator.
-CREATE FUNCTION onward_tenants()
-RETURNS TABLE (tenant_id text, agents_decide_reviews bigint, created_at bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-#variable_conflict use_column
-BEGIN
-    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
-        RETURN;
-    END IF;
-    RETURN QUERY SELECT tenant_id, agents_decide_reviews, created_at FROM tenants ORDER BY tenant_id;
-END;
-$$;
-
 -- The tenant and the id of a token.
 CREATE FUNCTION onward_token_of_hash(asked text)
 RETURNS TABLE (hash text, tenant_id text, token_id uuid)
@@ -953,36 +940,99 @@ BEGIN
 END;
 $$;
 
--- The first time at which a plan or a session with open calls must be checked.
-CREATE FUNCTION onward_due_first() RETURNS bigint
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+-- The rows that a query returns on one node of a distributed database, as JSON. The query reads the
+-- shards of these tables there. A query of all nodes fails if one of them does not respond. Only the
+-- functions below call it: the role of a transaction may not.
+CREATE FUNCTION onward_rows_on_node(node bigint, question text, tables text[]) RETURNS jsonb
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 DECLARE
-    of_plans bigint;
-    of_calls bigint;
+    host text;
+    port int;
+    shards text;
+    is_answered boolean;
+    answer text;
 BEGIN
-    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
-        RETURN NULL;
+    EXECUTE 'SELECT nodename, nodeport FROM pg_dist_node WHERE nodeid = $1' INTO host, port USING node;
+    EXECUTE 'SELECT string_agg(format(''%I AS (%s)'', name, parts), '', '') FROM (SELECT name, '
+        'string_agg(format(''SELECT * FROM %I.%I'', current_schema(), name || ''_'' || shardid), '
+        ''' UNION ALL '') AS parts FROM unnest($1) AS name '
+        'JOIN pg_dist_shard ON logicalrelid = to_regclass(name) '
+        'JOIN pg_dist_placement USING (shardid) JOIN pg_dist_node USING (groupid) '
+        'WHERE nodeid = $2 AND noderole = ''primary'' GROUP BY name) AS shards'
+        INTO shards USING tables, node;
+    IF shards IS NULL THEN
+        RETURN '[]';
     END IF;
-    SELECT min(at) INTO of_plans FROM due;
-    SELECT min(at) INTO of_calls FROM due_calls;
-    RETURN least(of_plans, of_calls);
+    EXECUTE 'SELECT success, result FROM master_run_on_worker(ARRAY[$1], ARRAY[$2], ARRAY[$3], false)'
+        INTO is_answered, answer USING host, port, format(
+            'WITH %s SELECT coalesce(jsonb_agg(answer), ''[]'') FROM (%s) AS answer', shards, question);
+    IF NOT is_answered THEN
+        RAISE EXCEPTION 'node `%:%`: %', host, port, answer USING ERRCODE = 'system_error';
+    END IF;
+    RETURN answer::jsonb;
 END;
 $$;
 
--- The plans that must be checked.
-CREATE FUNCTION onward_due_between(after bigint, until bigint, direction bigint, most bigint)
-RETURNS TABLE (tenant_id text, plan_id uuid, at bigint)
+-- The functions with the parameter `node` read all nodes, or only this one.
+
+-- All tenants, for an operator.
+CREATE FUNCTION onward_tenants(node bigint DEFAULT NULL)
+RETURNS TABLE (tenant_id text, agents_decide_reviews bigint, created_at bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-#variable_conflict use_column
+DECLARE
+    question text := 'SELECT tenant_id, agents_decide_reviews, created_at FROM tenants ORDER BY tenant_id';
 BEGIN
     IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT tenant_id, plan_id, at FROM (
-            SELECT tenant_id, plan_id, at,
-                row_number() OVER (PARTITION BY tenant_id ORDER BY at * direction) AS turn
-            FROM due WHERE at > after AND at <= until) AS queued
-        ORDER BY turn, at * direction LIMIT most;
+    IF node IS NULL THEN
+        RETURN QUERY EXECUTE question;
+    ELSE
+        RETURN QUERY SELECT * FROM jsonb_to_recordset(onward_rows_on_node(node, question,
+            ARRAY['tenants'])) AS answer (tenant_id text, agents_decide_reviews bigint, created_at bigint);
+    END IF;
+END;
+$$;
+
+-- The first time at which a plan or a session with open calls must be checked.
+CREATE FUNCTION onward_due_first(node bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    question text := 'SELECT min(at) AS at FROM (SELECT tenant_id, at FROM due '
+        'UNION ALL SELECT tenant_id, at FROM due_calls) AS firsts';
+    first bigint;
+BEGIN
+    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
+        RETURN NULL;
+    END IF;
+    IF node IS NULL THEN
+        EXECUTE question INTO first;
+    ELSE
+        first := onward_rows_on_node(node, question, ARRAY['due', 'due_calls']) -> 0 ->> 'at';
+    END IF;
+    RETURN first;
+END;
+$$;
+
+-- The plans that must be checked.
+CREATE FUNCTION onward_due_between(after bigint, until bigint, direction bigint, most bigint, node bigint)
+RETURNS TABLE (tenant_id text, plan_id uuid, at bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    question text := format('SELECT tenant_id, plan_id, at FROM (SELECT tenant_id, plan_id, at, '
+        'row_number() OVER (PARTITION BY tenant_id ORDER BY at * %1$s) AS turn '
+        'FROM due WHERE at > %2$L::bigint AND at <= %3$L::bigint) AS queued '
+        'ORDER BY turn, at * %1$s LIMIT %4$s', direction, after, until, most);
+BEGIN
+    IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
+        RETURN;
+    END IF;
+    IF node IS NULL THEN
+        RETURN QUERY EXECUTE question;
+    ELSE
+        RETURN QUERY SELECT * FROM jsonb_to_recordset(onward_rows_on_node(node, question,
+            ARRAY['due'])) AS answer (tenant_id text, plan_id uuid, at bigint);
+    END IF;
 END;
 $$;
 
@@ -1011,45 +1061,67 @@ $$;
 
 -- The plans that would be checked after a step stalls, or that have a step with a time after
 -- `latest`: a wrong clock has written these times.
-CREATE FUNCTION onward_due_late(now bigint, latest bigint)
+CREATE FUNCTION onward_due_late(now bigint, latest bigint, node bigint)
 RETURNS TABLE (tenant_id text, plan_id uuid, at bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    question text := format('SELECT due.tenant_id, due.plan_id, due.at FROM due '
+        'WHERE due.at > %1$L::bigint AND EXISTS (SELECT 1 FROM steps '
+            'WHERE steps.tenant_id = due.tenant_id AND steps.plan_id = due.plan_id '
+            'AND steps.status = ''in_progress'' AND (steps.stalls_at + 1 < due.at '
+                'OR steps.started_at > %2$L::bigint OR steps.last_progress_at > %2$L::bigint))',
+        now, latest);
 BEGIN
     IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT due.tenant_id, due.plan_id, due.at FROM due
-        WHERE due.at > now AND EXISTS (SELECT 1 FROM steps WHERE steps.tenant_id = due.tenant_id
-            AND steps.plan_id = due.plan_id AND steps.status = 'in_progress'
-            AND (steps.stalls_at + 1 < due.at OR steps.started_at > latest
-                OR steps.last_progress_at > latest));
+    IF node IS NULL THEN
+        RETURN QUERY EXECUTE question;
+    ELSE
+        RETURN QUERY SELECT * FROM jsonb_to_recordset(onward_rows_on_node(node, question,
+            ARRAY['due', 'steps'])) AS answer (tenant_id text, plan_id uuid, at bigint);
+    END IF;
 END;
 $$;
 
 -- The sessions whose open calls must be checked.
-CREATE FUNCTION onward_due_calls_until(until bigint, most bigint)
+CREATE FUNCTION onward_due_calls_until(until bigint, most bigint, node bigint)
 RETURNS TABLE (tenant_id text, session_id text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-#variable_conflict use_column
+DECLARE
+    question text := format('SELECT DISTINCT tenant_id, session_id FROM due_calls '
+        'WHERE at <= %L::bigint LIMIT %s', until, most);
 BEGIN
     IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT DISTINCT tenant_id, session_id FROM due_calls WHERE at <= until LIMIT most;
+    IF node IS NULL THEN
+        RETURN QUERY EXECUTE question;
+    ELSE
+        RETURN QUERY SELECT * FROM jsonb_to_recordset(onward_rows_on_node(node, question,
+            ARRAY['due_calls'])) AS answer (tenant_id text, session_id text);
+    END IF;
 END;
 $$;
 
 -- The processes of a host that run calls.
-CREATE FUNCTION onward_due_calls_of_host(asked text)
+CREATE FUNCTION onward_due_calls_of_host(asked text, node bigint)
 RETURNS TABLE (tenant_id text, session_id text, host text, boot text, process bigint, started bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-#variable_conflict use_column
+DECLARE
+    question text := format('SELECT tenant_id, session_id, host, boot, process, started FROM due_calls '
+        'WHERE host = %L ORDER BY tenant_id, session_id', asked);
 BEGIN
     IF coalesce(current_setting('onward.tenant', true), '') <> '' THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT tenant_id, session_id, host, boot, process, started FROM due_calls
-        WHERE host = asked ORDER BY tenant_id, session_id;
+    IF node IS NULL THEN
+        RETURN QUERY EXECUTE question;
+    ELSE
+        RETURN QUERY SELECT * FROM jsonb_to_recordset(onward_rows_on_node(node, question,
+            ARRAY['due_calls'])) AS answer (tenant_id text, session_id text, host text, boot text,
+                process bigint, started bigint);
+    END IF;
 END;
 $$;
 
@@ -1320,6 +1392,7 @@ BEGIN
         EXECUTE format('GRANT EXECUTE ON FUNCTION %I TO onward_tenant', name);
     END LOOP;
     REVOKE EXECUTE ON FUNCTION onward_near_index FROM PUBLIC;
+    REVOKE EXECUTE ON FUNCTION onward_rows_on_node FROM PUBLIC;
     FOREACH name IN ARRAY ARRAY['onward_wrong_count', 'onward_outdated', 'onward_plan_is_valid',
         'onward_step_is_valid']
     LOOP

@@ -26,6 +26,8 @@ mod merge;
 mod message;
 mod migrate;
 mod near_index;
+mod node_probe;
+mod node_state;
 mod nodes;
 mod options;
 mod pipeline;

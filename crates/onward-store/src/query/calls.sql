@@ -96,17 +96,18 @@ UPDATE due_calls SET at = $3 WHERE tenant_id = $1 AND session_id = $2 AND at <= 
 
 -- name: due_calls_until (sqlite)
 -- Differs because there is no row security here.
-SELECT DISTINCT tenant_id, session_id FROM due_calls WHERE at <= $1 LIMIT $2;
+SELECT DISTINCT tenant_id, session_id FROM due_calls WHERE at <= $1 AND $3 IS NULL LIMIT $2;
 
 -- name: due_calls_until (postgres)
 -- Differs because row security allows only a function to read the rows of all tenants.
-SELECT tenant_id, session_id FROM onward_due_calls_until($1, $2);
+SELECT tenant_id, session_id FROM onward_due_calls_until($1, $2, $3);
 
 -- name: due_calls_of_host (sqlite)
 -- Differs because there is no row security here.
-SELECT tenant_id, session_id, host, boot, process, started FROM due_calls WHERE host = $1
+SELECT tenant_id, session_id, host, boot, process, started FROM due_calls
+WHERE host = $1 AND $2 IS NULL
 ORDER BY tenant_id, session_id;
 
 -- name: due_calls_of_host (postgres)
 -- Differs because row security allows only a function to read the rows of all tenants.
-SELECT tenant_id, session_id, host, boot, process, started FROM onward_due_calls_of_host($1);
+SELECT tenant_id, session_id, host, boot, process, started FROM onward_due_calls_of_host($1, $2);

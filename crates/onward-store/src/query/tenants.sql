@@ -37,11 +37,11 @@ SELECT obstacle, detail FROM onward_obstacles();
 
 -- name: tenants_all (sqlite)
 -- Differs because there is no row security here.
-SELECT tenant_id, agents_decide_reviews, created_at FROM tenants ORDER BY tenant_id;
+SELECT tenant_id, agents_decide_reviews, created_at FROM tenants WHERE $1 IS NULL ORDER BY tenant_id;
 
 -- name: tenants_all (postgres)
 -- Differs because row security allows only a function to read the rows of all tenants.
-SELECT tenant_id, agents_decide_reviews, created_at FROM onward_tenants();
+SELECT tenant_id, agents_decide_reviews, created_at FROM onward_tenants($1);
 
 -- name: tenant_log_insert
 INSERT INTO tenant_log (tenant_id, entry_id, at, actor, action, details)

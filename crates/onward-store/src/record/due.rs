@@ -24,6 +24,9 @@ pub struct DuePlan {
     pub plan: PlanId,
     /// Due time.
     pub at: Timestamp,
+    /// When the node of the tenant responded again, if it has not for a time: until then, no agent of
+    /// the tenant could report progress.
+    pub reachable_since: Option<Timestamp>,
 }
 
 /// Due times of all tenants.
@@ -32,7 +35,8 @@ pub struct DueChecks<'t>(pub &'t mut Tx);
 impl DueChecks<'_> {
     /// Next due time of the sweep, over all tenants.
     pub async fn first_due(&mut self) -> Result<Option<Timestamp>, Error> {
-        let question = Statement::without_tenant(Query::DueFirst, params![]);
+        let node = self.0.node();
+        let question = Statement::without_tenant(Query::DueFirst, params![node]);
         let rows = self.0.query(vec![question]).await?.pop();
         Ok(first(rows, |row| row.cells("due").maybe_at("at"))?.flatten())
     }
@@ -40,7 +44,8 @@ impl DueChecks<'_> {
     /// Plans of all tenants whose next check would be too late, because a wrong clock has planned it.
     /// A time after `latest` was written by such a clock.
     pub async fn late(&mut self, now: Timestamp, latest: Timestamp) -> Result<Vec<DuePlan>, Error> {
-        self.plans(Query::DueLate, params![now, latest]).await
+        let params = params![now, latest, self.0.node()];
+        self.plans(Query::DueLate, params).await
     }
 
     /// Advances the next check of a plan. Servers cache the due time with the version of the plan,
@@ -55,7 +60,7 @@ impl DueChecks<'_> {
     /// Plans of all tenants that are due by this instant: first one plan of each tenant, then a second
     /// one of each, and so on, the longest due first.
     pub async fn due_until(&mut self, until: Timestamp, limit: u32) -> Result<Vec<DuePlan>, Error> {
-        let params = params![Timestamp::MIN, until, OLDEST_FIRST, limit];
+        let params = params![Timestamp::MIN, until, OLDEST_FIRST, limit, self.0.node()];
         self.plans(Query::DueBetween, params).await
     }
 
@@ -68,7 +73,7 @@ impl DueChecks<'_> {
         until: Timestamp,
         limit: u32,
     ) -> Result<Vec<DuePlan>, Error> {
-        let params = params![after, until, NEWEST_FIRST, limit];
+        let params = params![after, until, NEWEST_FIRST, limit, self.0.node()];
         self.plans(Query::DueBetween, params).await
     }
 
@@ -82,6 +87,7 @@ impl DueChecks<'_> {
                 tenant: cells.text("tenant_id")?,
                 plan: PlanId::new(cells.id("plan_id")?),
                 at: cells.at("at")?,
+                reachable_since: None,
             })
         })
         .collect()

@@ -162,7 +162,7 @@ impl Tenants<'_> {
 
     /// All tenants, for the operator of the server.
     pub async fn all_tenants(&mut self) -> Result<Vec<Tenant>, Error> {
-        let question = Statement::without_tenant(Query::TenantsAll, params![]);
+        let question = Statement::without_tenant(Query::TenantsAll, params![self.0.node()]);
         let rows = self
             .0
             .query(vec![question])

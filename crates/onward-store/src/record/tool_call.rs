@@ -165,7 +165,8 @@ impl ToolCalls<'_> {
         at: Timestamp,
         limit: u32,
     ) -> Result<Vec<DueSession>, Error> {
-        let question = Statement::without_tenant(Query::DueCallsUntil, params![at, limit]);
+        let question =
+            Statement::without_tenant(Query::DueCallsUntil, params![at, limit, self.0.node()]);
         let rows = self
             .0
             .query(vec![question])
@@ -184,7 +185,8 @@ impl ToolCalls<'_> {
 
     /// The processes on a host that run calls, with their sessions and tenants.
     pub async fn owners_on(&mut self, host: &str) -> Result<Vec<(DueSession, Owner)>, Error> {
-        let question = Statement::without_tenant(Query::DueCallsOfHost, params![host]);
+        let question =
+            Statement::without_tenant(Query::DueCallsOfHost, params![host, self.0.node()]);
         let rows = self
             .0
             .query(vec![question])

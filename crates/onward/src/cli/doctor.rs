@@ -188,6 +188,12 @@ async fn check_database(cx: &Context, checks: &mut Vec<Check>) -> Exit {
     };
     cx.opened.replace(Some(engine.clone()));
     let checked = async {
+        let outage = nodes::check_outage(&engine).await?;
+        if !outage.is_empty() {
+            // The other checks read the tenants of all nodes.
+            checks.extend(outage);
+            return Ok(());
+        }
         checks.extend(schema::check(&engine).await);
         let newest = plans::check(&engine, checks).await?;
         checks.push(clock::check(&engine, newest));

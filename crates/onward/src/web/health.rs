@@ -1,8 +1,10 @@
 //! `/healthz`: the process is running. `/readyz`: the database also responds and accepts writes,
 //! within a time limit. If no process sweeps, the server is ready but degraded: agents can work, and
-//! stalls are not detected.
+//! stalls are not detected. If a node of a distributed database does not respond, only its tenants are
+//! affected.
 //!
-//! Both need no token, because monitoring systems have none, and return only the kinds of problems.
+//! Both need no token, because monitoring systems have none, and return only the kinds of problems, and
+//! the ids of nodes.
 //! So the number of requests must not determine the number of writes: there is at most one per
 //! interval.
 
@@ -14,7 +16,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use onward_core::Code;
 use onward_engine::caller::LOCAL;
-use onward_engine::{Engine, Error};
+use onward_engine::{Engine, Error, NodeReport};
 use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::task::JoinError;
@@ -36,11 +38,40 @@ pub(super) struct WriteCheck(Mutex<Option<(Instant, Outcome)>>);
 type Outcome = Result<Readiness, Failed>;
 
 /// The state of a database that accepts writes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 enum Readiness {
     Ready,
-    /// No process sweeps.
-    Degraded,
+    /// Agents can work, or those of some tenants.
+    Degraded(Degraded),
+}
+
+/// The problems of a database that accepts writes.
+#[derive(Clone)]
+struct Degraded {
+    has_no_sweep: bool,
+    /// Nodes of a distributed database do not respond.
+    outage: Option<NodeReport>,
+}
+
+impl Degraded {
+    fn respond(self) -> Response {
+        let mut problems = Vec::new();
+        if self.has_no_sweep {
+            tracing::warn!("plans are overdue: no process runs the sweep");
+            problems.push("sweep_without_leader");
+        }
+        let mut body = json!({ "status": "degraded" });
+        if let Some(outage) = self.outage {
+            let down = outage.down.into_iter().map(|node| (node.id, node.name));
+            let (ids, names): (Vec<i64>, Vec<String>) = down.unzip();
+            let nodes = names.join(", ");
+            tracing::warn!(nodes, "nodes of the database do not respond");
+            problems.push("node_down");
+            body["nodes"] = json!(ids);
+        }
+        body["problems"] = json!(problems);
+        Json(body).into_response()
+    }
 }
 
 /// Why writes fail.
@@ -67,17 +98,55 @@ impl WriteCheck {
         {
             return outcome.clone();
         }
-        let outcome = match within_timeout(engine.check_writable()).await {
-            Ok(()) => match within_timeout(engine.sweep_has_no_leader()).await {
-                Ok(true) => Ok(Readiness::Degraded),
-                Ok(false) => Ok(Readiness::Ready),
-                Err(error) => Err(error.into()),
-            },
-            Err(error) => Err(explain(engine, error).await),
+        let written = within_timeout(engine.check_writable()).await;
+        let swept = within_timeout(engine.sweep_has_no_leader()).await;
+        let fails = written.is_err() || swept.is_err();
+        let outage = if fails || engine.has_node_down() {
+            partial_outage(engine).await
+        } else {
+            None
+        };
+        let outcome = match (written, swept, outage) {
+            (_, swept, outage @ Some(_)) => Ok(Readiness::Degraded(Degraded {
+                has_no_sweep: matches!(swept, Ok(true)),
+                outage,
+            })),
+            (Err(error), _, None) => Err(explain(engine, error).await),
+            (Ok(()), Err(error), None) => Err(error.into()),
+            (Ok(()), Ok(true), None) => Ok(Readiness::Degraded(Degraded {
+                has_no_sweep: true,
+                outage: None,
+            })),
+            (Ok(()), Ok(false), None) => Ok(Readiness::Ready),
         };
         *last = Some((Instant::now(), outcome.clone()));
         outcome
     }
+
+    /// The state after a failed query: only the node of its tenant may not respond.
+    async fn after_failed_query(&self, engine: &Engine, error: String) -> Outcome {
+        let mut last = self.0.lock().await;
+        if let Some((at, Ok(Readiness::Degraded(degraded)))) = &*last
+            && at.elapsed() < WRITE_INTERVAL
+            && degraded.outage.is_some()
+        {
+            return Ok(Readiness::Degraded(degraded.clone()));
+        }
+        let Some(outage) = partial_outage(engine).await else {
+            return Err(error.into());
+        };
+        let swept = within_timeout(engine.sweep_has_no_leader()).await;
+        let outcome = Ok(Readiness::Degraded(Degraded {
+            has_no_sweep: matches!(swept, Ok(true)),
+            outage: Some(outage),
+        }));
+        *last = Some((Instant::now(), outcome.clone()));
+        outcome
+    }
+}
+
+async fn partial_outage(engine: &Engine) -> Option<NodeReport> {
+    within_timeout(engine.partial_outage()).await.ok().flatten()
 }
 
 pub(super) async fn alive() -> Response {
@@ -92,7 +161,7 @@ pub(super) async fn state(site: &Arc<Site>) -> &'static str {
     let [ready, degraded, unavailable] = STATES;
     match check_in_task(site).await {
         Ok(Ok(Readiness::Ready)) => ready,
-        Ok(Ok(Readiness::Degraded)) => degraded,
+        Ok(Ok(Readiness::Degraded(_))) => degraded,
         Ok(Err(_)) | Err(_) => unavailable,
     }
 }
@@ -106,11 +175,7 @@ async fn check_in_task(site: &Arc<Site>) -> Result<Outcome, JoinError> {
 pub(super) async fn ready(State(site): State<Arc<Site>>) -> Response {
     let error = match check_in_task(&site).await {
         Ok(Ok(Readiness::Ready)) => return Json(json!({ "status": "ready" })).into_response(),
-        Ok(Ok(Readiness::Degraded)) => {
-            tracing::warn!("plans are overdue: no process runs the sweep");
-            let problems = ["sweep_without_leader"];
-            return Json(json!({ "status": "degraded", "problems": problems })).into_response();
-        }
+        Ok(Ok(Readiness::Degraded(degraded))) => return degraded.respond(),
         Ok(Err(failed)) => failed,
         Err(panicked) => panicked.to_string().into(),
     };
@@ -127,8 +192,14 @@ pub(super) async fn ready(State(site): State<Arc<Site>>) -> Response {
 }
 
 async fn check(site: &Site) -> Outcome {
-    within_timeout(site.engine.operator(LOCAL, "readiness")).await?;
-    site.write_check.run(&site.engine).await
+    match within_timeout(site.engine.operator(LOCAL, "readiness")).await {
+        Ok(_) => site.write_check.run(&site.engine).await,
+        Err(error) => {
+            site.write_check
+                .after_failed_query(&site.engine, error)
+                .await
+        }
+    }
 }
 
 /// Adds why the write may have failed.

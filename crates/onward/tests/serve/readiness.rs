@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use onward_testbed::{Cluster, Program, Server, TIMEOUT, TestDir, psql};
+use onward_testbed::{
+    CITUS, Cluster, Program, Server, TIMEOUT, TestDir, distribute_due_times, psql, with_citus_path,
+};
 use serde_json::Value;
 
 use crate::basics::plan;
@@ -212,4 +214,29 @@ async fn a_server_with_a_read_only_database_is_not_ready() {
     server.get("/api/v1/plans").await.expect_success();
     set_read_only("off");
     wait_for_readiness(&server, true).await;
+}
+
+/// The nodes are stubs: writes of the tenant `local` fail, as on a node that does not respond.
+#[tokio::test]
+async fn a_server_is_degraded_while_a_node_of_the_database_does_not_respond() {
+    let database = Cluster::shared().database();
+    psql(&database, CITUS).unwrap();
+    let database = with_citus_path(&database);
+    let start = || program("node-down").with_database(database.clone());
+    start().run_ok(&["migrate"]);
+    distribute_due_times(&database);
+    psql(&database, "INSERT INTO citus.down VALUES (2)").unwrap();
+    let server = start().serve();
+    wait_for_readiness(&server, true).await;
+    let expected = serde_json::json!({
+        "status": "degraded", "problems": ["node_down"], "nodes": [2],
+    });
+    assert_eq!(server.get("/readyz").await.expect_success(), expected);
+    assert_eq!(failed_checks(&database).await, ["nodes"]);
+    psql(&database, "INSERT INTO citus.down VALUES (1)").unwrap();
+    wait_for_readiness(&server, false).await;
+    server
+        .get("/readyz")
+        .await
+        .expect_problem(503, "unavailable");
 }

@@ -120,14 +120,13 @@ impl Engine {
         if host.is_empty() {
             return Ok(RecoveryReport::default());
         }
-        let no_tenant = Arc::from("");
-        let owners = self.store.read(&no_tenant, move |tx| {
+        let owners = self.store.read_nodes(move |tx| {
             let host = host.clone();
             Box::pin(async move { ToolCalls(tx).owners_on(&host).await })
         });
-        let owners = owners.await?;
+        let owners = owners.await?.into_iter();
         let dead: BTreeSet<DueSession> = owners
-            .into_iter()
+            .flat_map(|of_node| of_node.read)
             .filter(|(_, owner)| {
                 owner_exit(Some(owner), &environment.process_state(owner.process)).is_some()
             })
@@ -158,14 +157,19 @@ impl Engine {
         batch_size: u32,
     ) -> Result<RecoveryReport, Error> {
         let mut all = RecoveryReport::default();
-        let no_tenant = Arc::from("");
+        let size = usize::try_from(batch_size).unwrap_or(usize::MAX);
         loop {
-            let due = self.store.read(&no_tenant, move |tx| {
+            let due = self.store.read_nodes(move |tx| {
                 Box::pin(async move { ToolCalls(tx).calls_due_until(until, batch_size).await })
             });
-            let due = due.await?;
-            let full = due.len() >= usize::try_from(batch_size).unwrap_or(usize::MAX);
-            let batch = self.recover_all(due, Some(watcher)).await?;
+            let (mut full, mut batch) = (false, RecoveryReport::default());
+            for of_node in due.await? {
+                full |= of_node.read.len() >= size;
+                // Until the node responded again, no agent could report the end of a call.
+                let since = of_node.reachable_since(self.now());
+                let watcher = since.map_or(watcher, |at| watcher.resumed_at(at));
+                batch.add(self.recover_all(of_node.read, Some(watcher)).await?);
+            }
             // A session that cannot be reached stays due until the next round.
             let ends = !full || !batch.failed.is_empty();
             all.add(batch);

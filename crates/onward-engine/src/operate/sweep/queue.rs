@@ -79,6 +79,7 @@ mod tests {
             tenant: "t".into(),
             plan: PlanId::from_u128(plan),
             at: Timestamp::MIN,
+            reachable_since: None,
         }
     }
 

@@ -9,6 +9,7 @@ use super::address::{APPLICATION, Address};
 use super::batch_queue::Batchers;
 use super::leader::Leadership;
 use super::listen::{self, Outbox};
+use super::node_state::NodeStates;
 use super::pool::{Checkout, Limits, Pool};
 use super::session::Session;
 use super::{catalog, distribute, error, migrate, near_index, pooler, primaries, shards};
@@ -34,6 +35,7 @@ pub(super) struct Inner {
     pub(super) batchers: Option<Arc<Batchers>>,
     /// Whether the tables are distributed over several nodes.
     pub(super) distributed: bool,
+    pub(super) nodes: NodeStates,
     /// Whether a pooler has assigned another server process to a session since the last check.
     suspects_pooler: AtomicBool,
 }
@@ -89,6 +91,7 @@ impl Postgres {
             watchers,
             batchers,
             distributed,
+            nodes: NodeStates::default(),
             suspects_pooler: AtomicBool::new(false),
         })))
     }

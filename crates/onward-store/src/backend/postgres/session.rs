@@ -35,9 +35,11 @@ const GENERIC_PLANS: [(&str, &str); 2] = [
 ];
 
 /// Citus selects the node by the value of the tenant, which a generic plan does not contain. It
-/// forwards `SET LOCAL` to the nodes of a transaction.
-const ON_CITUS: [(&str, &str); 2] = [
+/// forwards `SET LOCAL` to the nodes of a transaction. A node that does not respond must not block the
+/// connections that the calls of other tenants need.
+const ON_CITUS: [(&str, &str); 3] = [
     ("plan_cache_mode", "force_custom_plan"),
+    ("citus.node_connection_timeout", "5s"),
     ("citus.propagate_set_commands", "local"),
 ];
 
@@ -65,9 +67,13 @@ impl Session {
     /// For transactions. `schemas` is the search path of the login: `"$user"` in it would be another
     /// schema for the role of a transaction. The options of the address take precedence.
     pub(super) fn for_transactions(given: &[Setting], schemas: &str, distributed: bool) -> Self {
-        let planning = if distributed { ON_CITUS } else { GENERIC_PLANS };
+        let planning: &[(&str, &str)] = if distributed {
+            &ON_CITUS
+        } else {
+            &GENERIC_PLANS
+        };
         let mut settings = owned(&LIMITS);
-        settings.extend(owned(&planning));
+        settings.extend(owned(planning));
         settings.extend_from_slice(given);
         settings.push(("search_path".to_owned(), schemas.to_owned()));
         Self {

@@ -8,6 +8,7 @@ mod failover;
 mod leader;
 mod listen;
 mod near_index;
+mod node_reads;
 mod outages;
 mod pooler;
 mod schema;

@@ -1,6 +1,6 @@
 //! Reports whether the database is distributed over several nodes, and the number of tenants on each.
 
-use onward_engine::{Address, Distribution, Engine, Error};
+use onward_engine::{Address, Distribution, Engine, Error, NodeDown};
 
 use super::Check;
 use crate::output::format;
@@ -16,6 +16,21 @@ pub(super) async fn check(address: &Address, engine: &Engine) -> Result<Option<C
         None => Check::passed(NODES, "not distributed"),
         Some(found) => describe(&found),
     }))
+}
+
+/// A failed check for each node that does not respond, if others do.
+pub(super) async fn check_outage(engine: &Engine) -> Result<Vec<Check>, Error> {
+    let report = engine.partial_outage().await?;
+    let down = report.map_or_else(Vec::new, |report| report.down);
+    let down = down.into_iter().map(|NodeDown { id, name, why }| {
+        Check::failed(
+            NODES,
+            format!("node {id} (`{name}`) does not respond: {why}"),
+            "start the node, and run `onward doctor` again for the other checks; the tenants on the other \
+             nodes can work",
+        )
+    });
+    Ok(down.collect())
 }
 
 fn describe(found: &Distribution) -> Check {

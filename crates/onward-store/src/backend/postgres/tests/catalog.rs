@@ -112,19 +112,19 @@ async fn reports_each_lost_protection_and_each_missing_object() {
             "plans.name",
         ),
         (
-            "DROP FUNCTION onward_due_first()",
+            "DROP FUNCTION onward_due_first",
             "function",
-            "onward_due_first()",
+            "onward_due_first(node bigint)",
         ),
         (
             "GRANT EXECUTE ON FUNCTION onward_tenants TO PUBLIC",
             "function",
-            "onward_tenants()",
+            "onward_tenants(node bigint)",
         ),
         (
-            "ALTER FUNCTION onward_due_first() SECURITY INVOKER",
+            "ALTER FUNCTION onward_due_first SECURITY INVOKER",
             "function",
-            "onward_due_first()",
+            "onward_due_first(node bigint)",
         ),
         (
             "CREATE OR REPLACE FUNCTION onward_outdated(statement text) RETURNS bigint \

@@ -1,7 +1,7 @@
 //! Rules that let Citus distribute the schema by tenant, checked in the catalog of a plain server.
 //! Each query returns the violations. Commands run on a plain server with stubs for Citus.
 
-use onward_testbed::psql;
+use onward_testbed::{CITUS, psql, with_citus_path};
 
 use super::*;
 use crate::query::ALL;
@@ -152,32 +152,12 @@ async fn every_statement_names_its_tenant() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The catalog and the functions of Citus that the program uses. They only record their tables.
-const CITUS: &str = r#"CREATE SCHEMA citus;
-    CREATE TABLE citus.pg_extension (extname name);
-    INSERT INTO citus.pg_extension VALUES ('citus');
-    CREATE TABLE citus.pg_dist_partition (logicalrelid regclass, partmethod "char", colocationid int);
-    CREATE TABLE citus.pg_dist_node (groupid int, isactive boolean, noderole text);
-    CREATE TABLE citus.pg_dist_object (classid oid, objid oid);
-    CREATE TABLE citus.responses (nodename text, nodeport int, success boolean, result text);
-    CREATE FUNCTION citus.run_command_on_workers(text) RETURNS SETOF citus.responses
-        LANGUAGE sql AS $$ SELECT * FROM citus.responses $$;
-    CREATE TABLE citus.truncated (name text);
-    CREATE FUNCTION citus.create_distributed_table(text, text, colocate_with text) RETURNS void
-        LANGUAGE sql AS $$ INSERT INTO citus.pg_dist_partition VALUES ($1::regclass, 'h', 1) $$;
-    CREATE FUNCTION citus.create_reference_table(text) RETURNS void
-        LANGUAGE sql AS $$ INSERT INTO citus.pg_dist_partition VALUES ($1::regclass, 'n', 2) $$;
-    CREATE FUNCTION citus.create_distributed_function(text, text, colocate_with text,
-        force_delegation boolean) RETURNS void LANGUAGE sql AS $$ SELECT $$;
-    CREATE FUNCTION citus.truncate_local_data_after_distributing_table(text) RETURNS void
-        LANGUAGE sql AS $$ INSERT INTO citus.truncated VALUES ($1) $$"#;
-
 /// A database with [`CITUS`] before the catalog of the server in its search path.
 async fn with_citus(cluster: &Cluster) -> String {
     let url = cluster.database();
     open(&url).await;
     psql(&url, CITUS).unwrap();
-    format!("{url}?options=-c%20search_path%3Dpublic,citus,pg_catalog")
+    with_citus_path(&url)
 }
 
 #[tokio::test]

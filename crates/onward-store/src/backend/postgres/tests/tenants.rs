@@ -197,7 +197,7 @@ async fn only_functions_read_across_tenants() {
         (
             "due",
             "VALUES ($1, '00000000-0000-4000-8000-000000000007', 5)",
-            "onward_due_between(0, 9, 1, 9)",
+            "onward_due_between(0, 9, 1, 9, NULL)",
         ),
         // It stalls before its plan is due.
         (
@@ -207,17 +207,17 @@ async fn only_functions_read_across_tenants() {
              updated_at, open_dependencies, stalls_at) VALUES ($1, gen_random_uuid(), \
              '00000000-0000-4000-8000-000000000007', 1, 'custom', '', '[]', 1, 'in_progress', 1, \
              't', 0, 0, '[]', 0, 0, 3)",
-            "onward_due_late(1, 9)",
+            "onward_due_late(1, 9, NULL)",
         ),
         (
             "due_calls",
             "VALUES ($1, 's', 'h', '', 1, 1, 5)",
-            "onward_due_calls_until(9, 9)",
+            "onward_due_calls_until(9, 9, NULL)",
         ),
         (
             "due_calls",
             "VALUES ($1, 't', 'h', '', 1, 1, 5)",
-            "onward_due_calls_of_host('h')",
+            "onward_due_calls_of_host('h', NULL)",
         ),
     ];
     for (table, values, function) in tables {
@@ -249,7 +249,7 @@ async fn only_functions_read_across_tenants() {
         }
     }
     let mut tx = begin(&postgres, "");
-    let first = Query::Text("SELECT onward_due_first() AS n");
+    let first = Query::Text("SELECT onward_due_first(NULL) AS n");
     assert_eq!(number(&mut tx, first, vec![]).await.unwrap(), 5);
     rollback(tx);
 }
