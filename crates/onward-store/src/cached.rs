@@ -135,6 +135,9 @@ async fn whole_plan(tx: &mut Tx, key: PlanKey) -> Result<Option<&Plan>, Error> {
     let Some(cache) = &mut tx.cache else {
         return Ok(None);
     };
+    if cache.must_queue(key).is_some() {
+        return Err(Error::LostRace);
+    }
     if let Lookup::Replay(key, limit) = cache.look_up(key) {
         replay(tx, key, limit).await?;
     }

@@ -21,6 +21,7 @@ mod lead;
 pub mod opencode;
 mod plan;
 mod plan_cache;
+mod plan_queue;
 mod plan_version;
 mod query;
 mod record;

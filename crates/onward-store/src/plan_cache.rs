@@ -181,6 +181,17 @@ impl PlanCache {
             .find_map(|generation| generation.take(tenant, by))
     }
 
+    /// The plan of a key, if it is known, whether or not its entry was taken out.
+    fn plan_of(&self, key: PlanKey) -> Option<PlanId> {
+        let step = match key {
+            PlanKey::Plan(plan) => return Some(plan),
+            PlanKey::Step(step) => step,
+        };
+        let generations = self.lock();
+        let found = [&generations.new, &generations.old].map(|one| one.of_step.get(&step));
+        found.into_iter().flatten().next().copied()
+    }
+
     /// Caches a plan that was just committed.
     pub(crate) fn put(&self, tenant: &Arc<str>, cached: Box<CachedPlan>) {
         let plan = cached.plan.head().id;

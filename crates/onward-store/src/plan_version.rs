@@ -32,6 +32,11 @@ impl Versions {
         known.map(|(_, known)| known)
     }
 
+    /// The plan that was read or written first since it was last read or written.
+    pub(crate) fn first(&self) -> Option<PlanId> {
+        self.known.first().map(|(id, _)| *id)
+    }
+
     /// Whether a plan was read in two versions.
     pub(crate) fn have_changed(&self) -> bool {
         self.changed

@@ -5,7 +5,6 @@
 //! the closure again from the start, so the closure must depend only on the data it reads.
 
 pub(crate) mod address;
-mod contention;
 pub(crate) mod node_reads;
 pub(crate) mod open;
 mod versions;
@@ -13,6 +12,7 @@ mod versions;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use onward_core::PlanId;
 use tokio::sync::broadcast;
 
 use crate::backend::postgres::{Connecting, Mode, Postgres, Shared};
@@ -24,12 +24,11 @@ use crate::error::Error;
 use crate::fault::Faults;
 use crate::lead::{Duties, Lead, Leadership};
 use crate::plan_cache::{CacheSession, PlanCache};
+use crate::plan_queue::{PlanQueues, Turn};
 use crate::schema_check::SchemaDeviation;
 use crate::tx::Tx;
 use crate::vector_index::{Indexed, Many, VectorExtension};
 use crate::work::{Running, gone, job, poll_once, wait};
-
-use contention::Contention;
 
 /// Number of retries after lost races before a call fails with [`Error::LostRace`].
 const MAX_RETRIES: usize = 20;
@@ -60,7 +59,7 @@ enum Backend {
     Postgres {
         postgres: Connecting,
         cache: Option<PlanCache>,
-        contention: Arc<Contention>,
+        queues: Arc<PlanQueues>,
     },
 }
 
@@ -78,8 +77,8 @@ impl Store {
 
     /// Like [`Self::write`], for a transition of one plan. On PostgreSQL it does not lock the plan:
     /// everything it reads changes only together with the plan's version, and the commit fails if
-    /// that version has changed. Then `work` runs again: on fresh data if the plan came from the
-    /// cache, with the plan locked otherwise.
+    /// that version has changed. Then `work` runs again when the other transitions of the plan that
+    /// wait have ended: on fresh data if the plan came from the cache, with the plan locked otherwise.
     pub async fn transition<A, E, F>(&self, tenant: &Arc<str>, work: F) -> Result<A, E>
     where
         A: Send + 'static,
@@ -112,7 +111,10 @@ impl Store {
         let mut mode = postgres.sharing_mode();
         for _ in 0..=MAX_RETRIES {
             let exec = postgres.begin_in(Arc::clone(tenant), mode, shared);
-            match self.attempt(&postgres, exec, tenant, &mut work).await? {
+            match self
+                .attempt(&postgres, exec, tenant, true, &mut work)
+                .await?
+            {
                 Attempt::Answered(answer) => return answer,
                 Attempt::Lost { .. } => mode = Mode::Lock,
             }
@@ -133,30 +135,41 @@ impl Store {
                 wait(answer, writer.send(job, length)).await
             }
             Backend::Postgres {
-                postgres,
-                contention,
-                ..
+                postgres, queues, ..
             } => {
                 let postgres = postgres.get().await?;
                 let mut race = 0;
                 let mut mode = if advances {
-                    contention.next()
+                    Mode::Optimistic
                 } else {
                     Mode::Lock
                 };
+                let mut turn: Option<Turn> = None;
                 loop {
                     let exec = postgres.begin(Arc::clone(tenant), mode);
-                    match self.attempt(&postgres, exec, tenant, &mut work).await? {
+                    let is_queued = turn.is_some() || !advances;
+                    let attempt = self.attempt(&postgres, exec, tenant, is_queued, &mut work);
+                    let (used_cache, plan) = match attempt.await? {
                         Attempt::Answered(answer) => return answer,
                         Attempt::Lost { .. } if race == MAX_RETRIES => {
                             return Err(Error::LostRace.into());
                         }
-                        // The stale entry is no longer in the cache; the next attempt reads the
-                        // database.
-                        Attempt::Lost { used_cache: true } => {}
-                        Attempt::Lost { used_cache: false } => mode = Mode::Lock,
-                    }
+                        Attempt::Lost { used_cache, plan } => (used_cache, plan),
+                    };
                     race += 1;
+                    if let Some(turn) = &turn {
+                        turn.record_race();
+                    } else if let Some(plan) = plan.filter(|_| advances) {
+                        let entered = queues.enter(plan).await?;
+                        if entered.takes_lock() {
+                            mode = Mode::Lock;
+                        }
+                        turn = Some(entered);
+                    }
+                    // A stale entry is no longer in the cache; the next attempt reads the database.
+                    if !used_cache {
+                        mode = Mode::Lock;
+                    }
                 }
             }
         }
@@ -168,26 +181,35 @@ impl Store {
         postgres: &Postgres,
         exec: Box<dyn Exec>,
         tenant: &Arc<str>,
+        is_queued: bool,
         work: &mut F,
     ) -> Result<Attempt<Result<A, E>>, Error>
     where
         E: From<Error>,
         F: for<'t> FnMut(&'t mut Tx) -> Running<'t, A, E>,
     {
-        let Backend::Postgres {
-            cache, contention, ..
-        } = &self.backend
-        else {
+        let Backend::Postgres { cache, queues, .. } = &self.backend else {
             return Err(gone());
         };
-        let session = |cache: &PlanCache| CacheSession::new(cache.clone(), Arc::clone(tenant));
+        let session = |cache: &PlanCache| {
+            let session = CacheSession::new(cache.clone(), Arc::clone(tenant));
+            session.behind((!is_queued).then(|| Arc::clone(queues)))
+        };
         let mut tx = Tx::new(exec, Arc::clone(tenant), self.faults.clone())
             .with_cache(cache.as_ref().map(session));
         let answer = work(&mut tx).await;
-        let used_cache = tx.used_cache();
+        if let Some(plan) = tx.must_queue() {
+            tx.rollback();
+            return Ok(Attempt::Lost {
+                used_cache: true,
+                plan: Some(plan),
+            });
+        }
+        let (used_cache, plan) = (tx.used_cache(), tx.versions.first());
+        let lost = Attempt::Lost { used_cache, plan };
         if tx.needs_revalidation() {
             tx.rollback();
-            return Ok(Attempt::Lost { used_cache });
+            return Ok(lost);
         }
         let answer = match answer {
             Ok(answer) => answer,
@@ -195,7 +217,7 @@ impl Store {
                 let lost_race = tx.lost_race();
                 tx.rollback();
                 return Ok(if lost_race {
-                    Attempt::Lost { used_cache }
+                    lost
                 } else {
                     Attempt::Answered(Err(why))
                 });
@@ -212,12 +234,7 @@ impl Store {
                 committed.run();
                 Ok(Attempt::Answered(Ok(answer)))
             }
-            Err(Error::LostRace) => {
-                if !used_cache {
-                    contention.record();
-                }
-                Ok(Attempt::Lost { used_cache })
-            }
+            Err(Error::LostRace) => Ok(lost),
             Err(why) => {
                 // The next connection may reach another server, or an older copy of the database.
                 if let Some(cache) = cache {
@@ -417,9 +434,12 @@ impl Store {
 /// Outcome of one attempt.
 enum Attempt<A> {
     Answered(A),
-    /// The version check failed, or the reads need revalidation. Nothing was written.
+    /// The version check failed, the reads need revalidation, or the plan has a queue. Nothing was
+    /// written.
     Lost {
         /// Whether the attempt used the plan cache, whose entry may have been stale for long.
         used_cache: bool,
+        /// The plan, if it is known.
+        plan: Option<PlanId>,
     },
 }

@@ -214,6 +214,11 @@ impl Tx {
         self.cache.as_ref().is_some_and(CacheSession::was_hit)
     }
 
+    /// The plan whose queue the transition must enter before it reads.
+    pub(crate) fn must_queue(&self) -> Option<PlanId> {
+        self.cache.as_ref().and_then(CacheSession::queue_to_enter)
+    }
+
     /// Whether writes were sent that must be rolled back if the work fails.
     pub(crate) fn has_written(&self) -> bool {
         self.written

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::change::{Changed, Subject};
 use crate::commit::{Commit, Written};
+use crate::plan_queue::PlanQueues;
 use crate::row::event::Entry;
 use crate::row::plan::VersionTag;
 
@@ -29,6 +30,10 @@ pub(crate) struct CacheSession {
     misses: Option<u32>,
     /// The entry to cache at commit if the whole plan is not known.
     long_trail: Option<(PlanId, Vec<StepId>, u32)>,
+    /// The queues that the transition has not entered.
+    queues: Option<Arc<PlanQueues>>,
+    /// The plan whose queue it must enter.
+    must_queue: Option<PlanId>,
 }
 
 /// How a transaction gets the whole plan.
@@ -49,7 +54,30 @@ impl CacheSession {
             plan: None,
             misses: None,
             long_trail: None,
+            queues: None,
+            must_queue: None,
         }
+    }
+
+    /// Sets the queues that the transition must enter before it reads a plan that has one.
+    pub(crate) fn behind(self, queues: Option<Arc<PlanQueues>>) -> Self {
+        Self { queues, ..self }
+    }
+
+    /// The plan whose queue the transition must enter, before it takes the entry that another one is
+    /// about to use.
+    pub(crate) fn must_queue(&mut self, key: PlanKey) -> Option<PlanId> {
+        let queues = self.queues.as_ref()?;
+        let plan = self.cache.plan_of(key)?;
+        if !self.consulted && queues.has_queue(plan) {
+            self.must_queue = Some(plan);
+        }
+        self.must_queue
+    }
+
+    /// The plan whose queue the transition had to enter.
+    pub(crate) fn queue_to_enter(&self) -> Option<PlanId> {
+        self.must_queue
     }
 
     #[cfg(test)]

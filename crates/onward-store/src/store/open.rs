@@ -7,7 +7,6 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use super::address::Address;
-use super::contention::Contention;
 use super::{Backend, Store};
 use crate::backend::postgres::{self, Connecting, Postgres};
 use crate::backend::sqlite::{self, Readers, Writer};
@@ -15,6 +14,7 @@ use crate::error::Error;
 use crate::fault::Faults;
 use crate::lead::Duties;
 use crate::plan_cache::PlanCache;
+use crate::plan_queue::PlanQueues;
 use crate::query::Query;
 use crate::statement::Statement;
 use crate::sync::SyncMode;
@@ -113,7 +113,7 @@ impl Store {
     async fn open_server(url: &str, options: Options) -> Result<Self, Error> {
         let watchers = broadcast::channel(CHANGE_BUFFER).0;
         let cache = options.plan_cache.then(PlanCache::default);
-        let contention = Arc::<Contention>::default();
+        let queues = Arc::<PlanQueues>::default();
         let faults = options.faults.clone();
         let duties = Duties::default();
         let store = {
@@ -122,7 +122,7 @@ impl Store {
                 backend: Backend::Postgres {
                     postgres,
                     cache: cache.clone(),
-                    contention: Arc::clone(&contention),
+                    queues: Arc::clone(&queues),
                 },
                 watchers: watchers.clone(),
                 faults: faults.clone(),
