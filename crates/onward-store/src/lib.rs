@@ -24,6 +24,7 @@ mod plan_cache;
 mod plan_queue;
 mod plan_version;
 mod query;
+mod recent;
 mod record;
 mod relocate;
 mod row;

@@ -361,7 +361,7 @@ impl Connection {
             waits_for_locks: !matches!(self.mode, Mode::Batch | Mode::Shared),
         };
         let client = &pooled.client;
-        let prepared = Messages::prepare(client, statements, distributed, on_lost_race).await;
+        let prepared = Messages::prepare(pooled, statements, distributed, on_lost_race).await;
         let messages = prepared.map_err(|why| frame.failed(why))?;
         // A single statement is its own transaction.
         let optimistic = matches!(self.mode, Mode::Optimistic | Mode::Batch);

@@ -8,17 +8,17 @@
 //! The row changes of every transition are merged: each message costs as much as a small write, and
 //! each statement opens a table with all its indexes again.
 
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
 use crate::query::{Dialect, Query};
+use crate::recent::Recent;
 use crate::row_change::{Effect, RowChange, Type};
 use crate::statement::{Expect, Statement};
 use crate::value::{Columns, Value};
 
-/// SQL text of a message and its metadata, cached for the lifetime of the process.
+/// SQL text of a message and its metadata.
 pub(super) struct MessageText {
-    pub(super) sql: String,
+    pub(super) sql: Arc<str>,
     /// Whether its rows are a result, and not only the check of the row count.
     pub(super) returns_rows: bool,
     /// Whether it returns one row per written row, with the key of that row if it was merged. A
@@ -42,7 +42,14 @@ pub(super) enum OnLostRace {
 /// The statements of a message, and how it is rendered.
 type Key = (Vec<(Query, Expect)>, bool, OnLostRace);
 
-static TEXTS: LazyLock<RwLock<HashMap<Key, Arc<MessageText>>>> = LazyLock::new(RwLock::default);
+/// The texts of recent messages. Each combination of statements has its own text, and there is no limit
+/// to the number of combinations.
+static TEXTS: LazyLock<RwLock<Recent<Key, Arc<MessageText>>>> =
+    LazyLock::new(|| RwLock::new(Recent::new(TEXT_CAPACITY)));
+
+/// Capacity of a generation of texts. A text takes up to 30 KB; a server that does everything uses a few
+/// hundred.
+const TEXT_CAPACITY: usize = 256;
 
 impl MessageText {
     /// The text of a message with these statements; `None` if one of them has no text. A row change
@@ -63,13 +70,17 @@ impl MessageText {
         let key = (statements, distributed, on_lost_race);
         // A panic while adding an entry leaves the map valid.
         let known = TEXTS.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = known.get(&key) {
+        if let Some(text) = known.peek(&key) {
             return Some(Arc::clone(text));
         }
         drop(known);
-        let text = Arc::new(Self::render(&key.0, distributed, on_lost_race)?);
         let mut known = TEXTS.write().unwrap_or_else(PoisonError::into_inner);
-        Some(Arc::clone(known.entry(key).or_insert(text)))
+        if let Some(text) = known.get(&key) {
+            return Some(Arc::clone(text));
+        }
+        let text = Arc::new(Self::render(&key.0, distributed, on_lost_race)?);
+        known.insert(key, Arc::clone(&text));
+        Some(text)
     }
 
     fn render(
@@ -94,7 +105,7 @@ impl MessageText {
             }
         };
         Some(Self {
-            sql,
+            sql: sql.into(),
             returns_rows,
             returns_keys,
             columns: OnceLock::new(),

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::error;
 use super::merge::{MessageText, OnLostRace, mergeable, parameters};
 use super::pipeline::{Sent, in_order};
+use super::pool::PooledClient;
 use crate::error::Error;
 use crate::statement::Statement;
 use crate::value::{Row, Value};
@@ -30,7 +31,7 @@ pub(super) struct Messages<'b> {
 impl<'b> Messages<'b> {
     /// Prepares the statements. Those that are new to this connection cost one round trip together.
     pub(super) async fn prepare(
-        client: &ClientWrapper,
+        client: &PooledClient,
         mut statements: &'b [&'b Statement],
         distributed: bool,
         on_lost_race: OnLostRace,
@@ -54,7 +55,7 @@ impl<'b> Messages<'b> {
             }
         }
         let preparing = distinct.iter().map(|text| {
-            let prepared: Sent<'_, Plan> = Box::pin(client.prepare_cached(&text.sql));
+            let prepared: Sent<'_, Plan> = Box::pin(client.prepare(&text.sql));
             prepared
         });
         let plans = in_order(preparing.collect()).await;

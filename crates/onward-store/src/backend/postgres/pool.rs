@@ -20,19 +20,55 @@ use deadpool::managed::{
 use deadpool_postgres::ClientWrapper;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
+use tokio_postgres::{Error as Driver, Statement};
 
 use super::address::Address;
 use super::session::{ROLE, Session, literal};
 use super::{error, pooler};
 use crate::backend::Connections;
 use crate::error::Error;
+use crate::recent::Recent;
 
 /// A connection and its known settings.
 pub(super) struct PooledClient {
     pub(super) client: ClientWrapper,
+    pub(super) statements: Statements,
     pub(super) settings: Option<Settings>,
     /// The server process, if a pooler is in between.
     pub(super) process: Option<i32>,
+}
+
+/// The recently used prepared statements of a connection, by their text. The server frees one that was
+/// dropped when its last use ends.
+pub(super) struct Statements(Mutex<Recent<Arc<str>, Statement>>);
+
+/// Capacity of a generation of statements.
+const STATEMENT_CAPACITY: usize = 128;
+
+impl Default for Statements {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(STATEMENT_CAPACITY)))
+    }
+}
+
+impl PooledClient {
+    /// Prepares a statement, unless it is prepared.
+    pub(super) async fn prepare(&self, sql: &Arc<str>) -> Result<Statement, Driver> {
+        if let Some(known) = self.statements.lock().get(sql) {
+            return Ok(known.clone());
+        }
+        let prepared = self.client.prepare(sql).await?;
+        let mut statements = self.statements.lock();
+        statements.insert(Arc::clone(sql), prepared.clone());
+        Ok(prepared)
+    }
+}
+
+impl Statements {
+    fn lock(&self) -> MutexGuard<'_, Recent<Arc<str>, Statement>> {
+        // A panic leaves whole entries.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Lock timeout of a batch, equal to the maximum time in its queue (`Limits`).
@@ -102,6 +138,7 @@ impl managed::Manager for Factory {
         let opened = Box::pin(self.address.open(&self.session, None)).await?;
         Ok(PooledClient {
             client: ClientWrapper::new(opened.client, opened.driving),
+            statements: Statements::default(),
             settings: None,
             process: opened.process,
         })

@@ -175,3 +175,25 @@ fn changes_a_row_once_per_statement() {
     ];
     assert_eq!(run(&of_two), 4);
 }
+
+#[test]
+fn the_texts_of_many_combinations_take_a_limited_amount_of_memory() {
+    let one = |query| Statement::without_tenant(query, vec![]);
+    let statements = [
+        one(Query::EventInsert),
+        one(Query::StepUpdate),
+        one(Query::DueSet),
+        one(Query::DueClear),
+    ];
+    let combination = |number: usize| {
+        let digits = (0..6).map(move |place| number >> (2 * place) & 3);
+        digits.map(|digit| &statements[digit]).collect::<Vec<_>>()
+    };
+    for number in 0..4_096 {
+        let text = MessageText::new(&combination(number), false, OnLostRace::Fail).unwrap();
+        let again = MessageText::new(&combination(number), false, OnLostRace::Fail).unwrap();
+        assert!(Arc::ptr_eq(&text, &again));
+    }
+    let known = TEXTS.read().unwrap();
+    assert!(known.len() <= 2 * TEXT_CAPACITY, "{}", known.len());
+}

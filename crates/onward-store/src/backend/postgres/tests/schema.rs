@@ -204,7 +204,7 @@ async fn every_statement_can_be_prepared_and_uses_supported_types() {
         ];
         for (statement, on_lost_race, distributed) in forms.into_iter().chain(checking) {
             let statements = [statement];
-            let prepared = Messages::prepare(client, &statements, distributed, on_lost_race).await;
+            let prepared = Messages::prepare(&held, &statements, distributed, on_lost_race).await;
             wrong.extend(prepared.err().map(|why| why.to_string()));
         }
         let Some(text) = text else { continue };

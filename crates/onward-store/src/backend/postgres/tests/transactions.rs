@@ -283,3 +283,27 @@ async fn keeps_a_connection_after_a_rollback() {
     }
     assert_eq!(processes.len(), 1, "connections were closed");
 }
+
+#[tokio::test]
+async fn a_connection_keeps_a_limited_number_of_prepared_statements() {
+    let url = Cluster::shared().database();
+    let (watchers, _) = broadcast::channel(1);
+    let limits = Limits::new(Some(1));
+    let postgres = Postgres::within(limits, &url, true, true, watchers).await;
+    let postgres = postgres.unwrap();
+    let mut most = 0;
+    for number in 0..600 {
+        let mut tx = begin(&postgres, "a");
+        let text: &str = format!("SELECT {number}::bigint AS n").leak();
+        assert_eq!(
+            super::number(&mut tx, Query::Text(text), vec![])
+                .await
+                .unwrap(),
+            number
+        );
+        let prepared = Query::Text("SELECT count(*) AS n FROM pg_prepared_statements");
+        most = most.max(super::number(&mut tx, prepared, vec![]).await.unwrap());
+        rollback(tx);
+    }
+    assert!((100..=300).contains(&most), "{most}");
+}
