@@ -40,7 +40,7 @@ pub(super) enum OnLostRace {
 }
 
 /// The statements of a message, and how it is rendered.
-type Key = (Vec<(Query, Expect)>, bool, OnLostRace);
+type Key = (Vec<(Query, Expect)>, Form, OnLostRace);
 
 /// The texts of recent messages. Each combination of statements has its own text, and there is no limit
 /// to the number of combinations.
@@ -51,23 +51,57 @@ static TEXTS: LazyLock<RwLock<Recent<Key, Arc<MessageText>>>> =
 /// hundred.
 const TEXT_CAPACITY: usize = 256;
 
+/// How the row changes of a message are rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// For a single server.
+    Single,
+    /// For a distributed database, in which only a failure stops the messages after it.
+    Distributed,
+    /// The same, after a message that has checked the version that the changes are based on.
+    DistributedAfterCheck,
+}
+
+impl Form {
+    /// The form of the first message.
+    pub(super) fn new(distributed: bool) -> Self {
+        if distributed {
+            Self::Distributed
+        } else {
+            Self::Single
+        }
+    }
+
+    /// The form of the messages after one with these statements.
+    pub(super) fn after(self, run: &[&Statement]) -> Self {
+        if self == Self::Distributed && run.iter().any(|one| one.checks_version()) {
+            Self::DistributedAfterCheck
+        } else {
+            self
+        }
+    }
+
+    fn is_distributed(self) -> bool {
+        self != Self::Single
+    }
+}
+
 impl MessageText {
-    /// The text of a message with these statements; `None` if one of them has no text. A row change
-    /// is rendered differently if the database is distributed.
+    /// The text of a message with these statements; `None` if one of them has no text.
     pub(super) fn new(
         run: &[&Statement],
-        distributed: bool,
+        form: Form,
         on_lost_race: OnLostRace,
     ) -> Option<Arc<Self>> {
         let statements: Vec<_> = run.iter().map(|one| (one.query, one.expect)).collect();
         let on_lost_race = match statements.first() {
-            _ if distributed => OnLostRace::Fail,
+            _ if form.is_distributed() => OnLostRace::Fail,
             // No lock prevents another transaction from inserting a key.
             Some((_, Expect::NewKey)) => OnLostRace::Skip,
             Some((_, Expect::Version)) => on_lost_race,
             Some(_) | None => OnLostRace::Fail,
         };
-        let key = (statements, distributed, on_lost_race);
+        let key = (statements, form, on_lost_race);
         // A panic while adding an entry leaves the map valid.
         let known = TEXTS.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = known.peek(&key) {
@@ -78,20 +112,20 @@ impl MessageText {
         if let Some(text) = known.get(&key) {
             return Some(Arc::clone(text));
         }
-        let text = Arc::new(Self::render(&key.0, distributed, on_lost_race)?);
+        let text = Arc::new(Self::render(&key.0, form, on_lost_race)?);
         known.insert(key, Arc::clone(&text));
         Some(text)
     }
 
     fn render(
         statements: &[(Query, Expect)],
-        distributed: bool,
+        form: Form,
         on_lost_race: OnLostRace,
     ) -> Option<Self> {
         let returns_keys = on_lost_race != OnLostRace::Fail;
         let (query, expect) = *statements.first()?;
         let (sql, returns_rows) = if query.row_change().is_some() {
-            (merged(statements, distributed, on_lost_race), false)
+            (merged(statements, form, on_lost_race), false)
         } else {
             let text = query.text(Dialect::Postgres)?;
             match expect {
@@ -138,9 +172,9 @@ pub(super) const MOST_MERGED: usize = 64;
 
 /// Number of leading statements that can be merged. A statement can change a row only once.
 ///
-/// Citus runs the changes of a merged statement one after the other, and its check last. So in a
-/// distributed database a version check is a separate message: if it fails, the changes after it
-/// do not run.
+/// Citus runs the changes of a merged statement one after the other, each as a separate statement with
+/// a file for its result, and its check last. So in a distributed database only rows of one table are
+/// merged, and a version check is a separate message: if it fails, the changes after it do not run.
 pub(super) fn mergeable(statements: &[&Statement], distributed: bool) -> usize {
     let mut rows: Vec<(&str, &Value)> = Vec::new();
     let mut length = 0;
@@ -153,6 +187,11 @@ pub(super) fn mergeable(statements: &[&Statement], distributed: bool) -> usize {
             .take(length)
             .all(|one| one.checks_version());
         if statement.checks_version() && (distributed || !is_first) {
+            break;
+        }
+        let is_same =
+            |first: &&Statement| (first.query, first.expect) == (statement.query, statement.expect);
+        if distributed && !statements.first().is_some_and(is_same) {
             break;
         }
         if let Some(row) = row {
@@ -207,10 +246,15 @@ fn failure(query: Query, expect: Expect, count: &str, rows: u64) -> String {
 /// unchanged too. So they are not counted after a version check: counting took 5 % of the time of
 /// the statement. If a lost race is skipped, they depend on the key that the version check returns,
 /// and the statement returns these keys.
-fn merged(statements: &[(Query, Expect)], distributed: bool, on_lost_race: OnLostRace) -> String {
-    let guarded = statements
-        .first()
-        .is_some_and(|(_, expect)| *expect == Expect::Version);
+///
+/// In a distributed database, a change that is not counted is a plain statement, which Citus forwards
+/// as it is.
+fn merged(statements: &[(Query, Expect)], form: Form, on_lost_race: OnLostRace) -> String {
+    let distributed = form.is_distributed();
+    let guarded = form == Form::DistributedAfterCheck
+        || statements
+            .first()
+            .is_some_and(|(_, expect)| *expect == Expect::Version);
     let skips = guarded && on_lost_race != OnLostRace::Fail;
     let mut groups: Vec<Rows> = Vec::new();
     // The first parameter is the tenant, shared by all changes.
@@ -225,7 +269,12 @@ fn merged(statements: &[(Query, Expect)], distributed: bool, on_lost_race: OnLos
                 query,
                 change,
                 expect,
-                is_checked: expect != Expect::Any && (expect == Expect::Version || !guarded),
+                is_checked: match expect {
+                    Expect::Any => false,
+                    Expect::Version => true,
+                    Expect::NewKey => distributed || !guarded,
+                    Expect::Rows(_) => !guarded,
+                },
                 first_parameter: parameter,
                 count: 1,
                 distributed,
@@ -236,6 +285,12 @@ fn merged(statements: &[(Query, Expect)], distributed: bool, on_lost_race: OnLos
     }
     if skips {
         return merged_by_key(groups, on_lost_race == OnLostRace::SkipLocked);
+    }
+    if let [only] = &groups[..]
+        && distributed
+        && !only.is_checked
+    {
+        return only.text();
     }
     let mut checks = "0".to_owned();
     for (place, rows) in groups.iter().enumerate().rev() {
@@ -303,6 +358,17 @@ fn columns(change: &RowChange, distributed: bool) -> &'static [(&'static str, Ty
     }
 }
 
+/// A parameter with its type.
+fn cast(number: usize, kind: Type) -> String {
+    let kind = match kind {
+        Type::Id => "uuid",
+        Type::Int => "bigint",
+        Type::Real => "double precision",
+        Type::Text => "text",
+    };
+    format!("CAST(${number} AS {kind})")
+}
+
 /// A parameter, as a column of the rows `new`.
 fn new_column(name: &str) -> String {
     format!("new.{name}")
@@ -365,6 +431,47 @@ impl Rows {
     }
 
     fn text(&self) -> String {
+        let text = if self.distributed && self.count == 1 {
+            self.text_of_one()
+        } else {
+            self.text_of_all()
+        };
+        if self.is_checked {
+            text + " RETURNING 1"
+        } else {
+            text
+        }
+    }
+
+    /// The change of one row without a list of rows. Citus plans and renders each statement again on
+    /// every execution, and so does the node, so a short one is worth a second form.
+    fn text_of_one(&self) -> String {
+        let (table, key) = (self.change.table, self.change.key());
+        let parameter = |name: &str| {
+            let columns = columns(self.change, self.distributed).iter();
+            let mut numbers = columns.zip(self.numbers(0));
+            let found = numbers.find(|((column, _), _)| *column == name);
+            found.map_or_else(String::new, |(_, (number, kind))| cast(number, kind))
+        };
+        let by_key = format!(
+            "{table}.tenant_id = $1 AND {table}.{key} = {}",
+            parameter(key)
+        );
+        match self.change.effect {
+            Effect::Update { version, .. } => {
+                let set = self.change.assignments(&parameter);
+                let version: String = version
+                    .iter()
+                    .map(|(column, name)| format!(" AND {table}.{column} = {}", parameter(name)))
+                    .collect();
+                format!("UPDATE {table} SET {set} WHERE {by_key}{version}")
+            }
+            Effect::Insert | Effect::Upsert { .. } => self.insert(None),
+            Effect::Delete => format!("DELETE FROM {table} WHERE {by_key}"),
+        }
+    }
+
+    fn text_of_all(&self) -> String {
         let table = self.change.table;
         let key = self.change.key();
         let depends = self.dependency();
@@ -375,7 +482,7 @@ impl Rows {
             "{table}.tenant_id = $1 AND {table}.{key} = new.{key} AND new.{key} = least(new.{key})"
         );
         let new = self.new_rows();
-        let text = match self.change.effect {
+        match self.change.effect {
             Effect::Update { version, .. } => {
                 let set = self.change.assignments(new_column);
                 let version: String = version
@@ -387,11 +494,6 @@ impl Rows {
             Effect::Insert => self.insert(None),
             Effect::Upsert { unless, .. } => self.insert(unless),
             Effect::Delete => format!("DELETE FROM {table} USING {new} WHERE {by_key}{depends}"),
-        };
-        if self.is_checked {
-            text + " RETURNING 1"
-        } else {
-            text
         }
     }
 
@@ -426,15 +528,7 @@ impl Rows {
     /// The parameters as rows of the table `new`.
     fn new_rows(&self) -> String {
         let row = |row| {
-            let values = self.numbers(row).map(|(number, kind)| {
-                let kind = match kind {
-                    Type::Id => "uuid",
-                    Type::Int => "bigint",
-                    Type::Real => "double precision",
-                    Type::Text => "text",
-                };
-                format!("CAST(${number} AS {kind})")
-            });
+            let values = self.numbers(row).map(|(number, kind)| cast(number, kind));
             format!("({})", values.collect::<Vec<_>>().join(", "))
         };
         let rows: Vec<String> = (0..self.count).map(row).collect();

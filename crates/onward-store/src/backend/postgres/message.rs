@@ -8,7 +8,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::error;
-use super::merge::{MessageText, OnLostRace, mergeable, parameters};
+use super::merge::{Form, MessageText, OnLostRace, mergeable, parameters};
 use super::pipeline::{Sent, in_order};
 use super::pool::PooledClient;
 use crate::error::Error;
@@ -37,15 +37,17 @@ impl<'b> Messages<'b> {
         on_lost_race: OnLostRace,
     ) -> Result<Self, Error> {
         let mut runs = Vec::with_capacity(statements.len());
+        let mut form = Form::new(distributed);
         while !statements.is_empty() {
             let (run, rest) = statements.split_at(mergeable(statements, distributed));
-            let Some(text) = MessageText::new(run, distributed, on_lost_race) else {
+            let Some(text) = MessageText::new(run, form, on_lost_race) else {
                 return Err(Error::refused(format!(
                     "`{}` has no text",
                     run[0].query.name()
                 )));
             };
             runs.push((run, text));
+            form = form.after(run);
             statements = rest;
         }
         let mut distinct: Vec<&Arc<MessageText>> = Vec::with_capacity(runs.len());

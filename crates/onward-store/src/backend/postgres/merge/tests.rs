@@ -3,7 +3,7 @@
 use super::*;
 
 fn merged_text(statements: &[(Query, Expect)]) -> String {
-    merged(statements, false, OnLostRace::Fail)
+    merged(statements, Form::Single, OnLostRace::Fail)
 }
 
 #[test]
@@ -50,8 +50,8 @@ fn merges_rows_of_one_table_into_one_change() {
         (Query::EventInsert, Expect::Any),
         (Query::StepUpdate, Expect::Rows(1)),
     ] {
-        for distributed in [false, true] {
-            let text = merged(&[(query, expect); 3], distributed, OnLostRace::Fail);
+        for form in [Form::Single, Form::Distributed] {
+            let text = merged(&[(query, expect); 3], form, OnLostRace::Fail);
             assert!(!text.contains("c1 AS"), "{text}");
             let columns = query.row_change().unwrap().columns.len();
             let last = format!("${}", 1 + 3 * columns);
@@ -67,10 +67,9 @@ fn merges_rows_of_one_table_into_one_change() {
 fn inserts_rows_without_a_query_in_a_distributed_database() {
     let run = [(Query::DueSooner, Expect::Any); 2];
     assert_eq!(
-        merged(&run, true, OnLostRace::Fail),
-        "WITH c0 AS (INSERT INTO due (tenant_id, plan_id, at) VALUES ($1, $2, $3), ($1, $4, $5) \
-             ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at WHERE excluded.at < \
-             due.at) SELECT 0"
+        merged(&run, Form::Distributed, OnLostRace::Fail),
+        "INSERT INTO due (tenant_id, plan_id, at) VALUES ($1, $2, $3), ($1, $4, $5) \
+             ON CONFLICT (tenant_id, plan_id) DO UPDATE SET at = excluded.at WHERE excluded.at < due.at"
     );
     let statement =
         Statement::without_tenant(Query::DueSooner, [0, 1, 2, 3].map(Value::Int).into());
@@ -89,6 +88,33 @@ fn checks_a_version_before_other_changes_in_a_distributed_database() {
 }
 
 #[test]
+fn a_distributed_database_gets_plain_statements_after_a_version_check() {
+    let version = Statement::without_tenant(Query::PlanMove, vec![]).checking_version();
+    let step = Statement::without_tenant(Query::StepAdvance, vec![]).expecting(1);
+    let event = Statement::without_tenant(Query::EventInsert, vec![]);
+    let run = [&step, &event];
+    assert_eq!(mergeable(&run, true), 1, "rows of several tables");
+    assert_eq!(mergeable(&run, false), 2);
+    let text = |form| {
+        let text = MessageText::new(&[&step], form, OnLostRace::Fail).unwrap();
+        text.sql.split_whitespace().next().unwrap().to_owned()
+    };
+    let first = Form::new(true);
+    assert_eq!(text(first.after(&[&event])), "WITH", "its count is checked");
+    assert_eq!(text(first.after(&[&version])), "UPDATE");
+    let one = |query, expect| merged(&[(query, expect)], first, OnLostRace::Fail);
+    let clear = "DELETE FROM due WHERE due.tenant_id = $1 AND due.plan_id = CAST($2 AS uuid)";
+    assert_eq!(one(Query::DueClear, Expect::Any), clear);
+    let checked = one(Query::PlanMove, Expect::Version);
+    assert!(
+        checked.starts_with("WITH c0 AS (UPDATE plans SET "),
+        "{checked}"
+    );
+    assert!(!checked.contains("VALUES"), "{checked}");
+    assert_eq!(Form::new(false).after(&[&version]), Form::Single);
+}
+
+#[test]
 fn checks_only_versions_after_a_version_check() {
     let text = merged_text(&[
         (Query::PlanMove, Expect::Version),
@@ -102,7 +128,7 @@ fn checks_only_versions_after_a_version_check() {
 #[test]
 fn changes_that_lost_a_race_write_nothing() {
     let one = (Query::PlanNote, Expect::Version);
-    let text = MessageText::render(&[one], false, OnLostRace::Skip).unwrap();
+    let text = MessageText::render(&[one], Form::Single, OnLostRace::Skip).unwrap();
     assert!(text.returns_keys && text.sql.ends_with(" RETURNING 1::bigint"));
     let changes = |plans: usize, on_lost_race| {
         let each = [
@@ -114,7 +140,7 @@ fn changes_that_lost_a_race_write_nothing() {
         let all = each
             .into_iter()
             .flat_map(|one| std::iter::repeat_n(one, plans));
-        merged(&all.collect::<Vec<_>>(), false, on_lost_race)
+        merged(&all.collect::<Vec<_>>(), Form::Single, on_lost_race)
     };
     let text = changes(1, OnLostRace::Skip);
     assert_eq!(
@@ -190,8 +216,8 @@ fn the_texts_of_many_combinations_take_a_limited_amount_of_memory() {
         digits.map(|digit| &statements[digit]).collect::<Vec<_>>()
     };
     for number in 0..4_096 {
-        let text = MessageText::new(&combination(number), false, OnLostRace::Fail).unwrap();
-        let again = MessageText::new(&combination(number), false, OnLostRace::Fail).unwrap();
+        let text = MessageText::new(&combination(number), Form::Single, OnLostRace::Fail).unwrap();
+        let again = MessageText::new(&combination(number), Form::Single, OnLostRace::Fail).unwrap();
         assert!(Arc::ptr_eq(&text, &again));
     }
     let known = TEXTS.read().unwrap();

@@ -416,7 +416,8 @@ async fn a_batch_finds_its_rows_by_primary_key() {
     run.sort_by_key(|one| order.iter().position(|query| *query == one.query));
     let run: Vec<&Statement> = run.iter().collect();
     assert_eq!(merge::mergeable(&run, false), run.len());
-    let text = merge::MessageText::new(&run, false, merge::OnLostRace::SkipLocked).unwrap();
+    let text =
+        merge::MessageText::new(&run, merge::Form::Single, merge::OnLostRace::SkipLocked).unwrap();
     let text = &text.sql;
     let nulls = vec!["NULL"; merge::parameters(&run, false).count()].join(", ");
 

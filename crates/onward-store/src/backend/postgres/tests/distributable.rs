@@ -123,7 +123,8 @@ async fn every_statement_names_its_tenant() {
     for query in ALL {
         let statement = Statement::without_tenant(*query, vec![]);
         let fail = merge::OnLostRace::Fail;
-        let Some(text) = merge::MessageText::new(&[&statement], true, fail) else {
+        let Some(text) = merge::MessageText::new(&[&statement], merge::Form::Distributed, fail)
+        else {
             // For SQLite only.
             continue;
         };
