@@ -12,6 +12,7 @@ use crate::backend::{Exec, Job, JobOutcome};
 use crate::change::Changed;
 use crate::error::Error;
 use crate::fault::Faults;
+use crate::interrupt::{self, Permit, gone};
 use crate::tx::{Committed, Tx};
 
 /// The future of a closure that runs in a transaction. It may await the transaction and nothing
@@ -40,6 +41,8 @@ struct Sent<A, E, F> {
     waits: oneshot::Sender<Result<A, E>>,
     watchers: broadcast::Sender<Changed>,
     faults: Faults,
+    /// The caller's permit, until the job has ended.
+    _permit: Option<Permit>,
 }
 
 /// A job that runs `work`, and the channel for its result.
@@ -64,6 +67,7 @@ where
         waits,
         watchers: watchers.clone(),
         faults: faults.clone(),
+        _permit: interrupt::permit(),
     };
     (Box::new(job), answer)
 }
@@ -78,10 +82,6 @@ pub(crate) async fn wait<A, E: From<Error>>(
         answered = answer => answered.unwrap_or_else(|_| Err(gone().into())),
         why = withdrawn => Err(why.into()),
     }
-}
-
-pub(crate) fn gone() -> Error {
-    Error::unavailable("the call was interrupted", "restart `onward`")
 }
 
 impl<A, E, F> Job for Sent<A, E, F>
