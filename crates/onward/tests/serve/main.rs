@@ -17,6 +17,7 @@ mod bounds;
 mod decision_links;
 mod discovery;
 mod events;
+mod fairness;
 mod interrupted_calls;
 mod issuer;
 mod jwt;
