@@ -26,6 +26,7 @@ mod limits;
 mod log_lines;
 mod mcp;
 mod memory;
+mod memory_sequence;
 mod metrics;
 mod notify;
 mod notify_formats;
