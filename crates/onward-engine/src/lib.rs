@@ -54,6 +54,7 @@ pub use onward_store::{
     StepLine, StepMark, StepNote, StepReport, Subject, SyncMode, Synthetic, Task, TaskOutcome,
     TaskPhase, Tenant, TextId, TextPage, Token, ToolCall, TranscriptPosition, Turn, TurnStep,
     UsageSource, VectorExtension, WholePlan, distribute, hosts, opencode, restore, schema,
+    with_current_permit, with_permit,
 };
 pub use operate::member::{Member, SignInMethod};
 pub use plan::attention::AttentionCount;

@@ -17,6 +17,7 @@ mod distribution;
 mod error;
 mod fault;
 mod host;
+mod interrupt;
 mod lead;
 pub mod opencode;
 mod plan;
@@ -46,6 +47,7 @@ pub use distribution::{Distribution, NodeDown, NodeReport};
 pub use error::{Corrupt, Error, Hint};
 pub use fault::Faults;
 pub use host::{HostRole, HostState, Hosts};
+pub use interrupt::{with_current_permit, with_permit};
 pub use lead::{Lead, Leadership};
 pub use plan::context::{
     Briefs, CompletedResult, Contexts, Excerpt, Recent, Significant, StepBrief, StepReport,

@@ -22,13 +22,14 @@ use crate::change::Changed;
 use crate::distribution::Distribution;
 use crate::error::Error;
 use crate::fault::Faults;
+use crate::interrupt::{self, Interrupt, gone};
 use crate::lead::{Duties, Lead, Leadership};
 use crate::plan_cache::{CacheSession, PlanCache};
 use crate::plan_queue::{PlanQueues, Turn};
 use crate::schema_check::SchemaDeviation;
 use crate::tx::Tx;
 use crate::vector_index::{Indexed, Many, VectorExtension};
-use crate::work::{Running, gone, job, poll_once, wait};
+use crate::work::{Running, job, poll_once, wait};
 
 /// Number of retries after lost races before a call fails with [`Error::LostRace`].
 const MAX_RETRIES: usize = 20;
@@ -245,7 +246,8 @@ impl Store {
         }
     }
 
-    /// Runs `work` in one read transaction, which sees a single snapshot.
+    /// Runs `work` in one read transaction, which sees a single snapshot. If the future is dropped,
+    /// the work ends with its current statement.
     pub async fn read<A, E, F>(&self, tenant: &Arc<str>, mut work: F) -> Result<A, E>
     where
         A: Send + 'static,
@@ -256,10 +258,18 @@ impl Store {
             Backend::Sqlite { readers, .. } => {
                 let (readers, tenant) = (readers.clone(), Arc::clone(tenant));
                 let faults = self.faults.clone();
+                let permit = interrupt::permit();
+                let (interrupt, _interrupts_on_drop) = Interrupt::new();
                 let reading = tokio::task::spawn_blocking(move || {
+                    let _permit = permit;
+                    interrupt.check()?;
                     let reading = readers.begin()?;
+                    interrupt.watch(reading.stop());
                     let exec = Box::new(reading.connection());
-                    let answer = poll_once(work(&mut Tx::new(exec, tenant, faults)));
+                    let mut tx = Tx::new(exec, tenant, faults).interruptible(&interrupt);
+                    let answer = poll_once(work(&mut tx));
+                    drop(tx);
+                    interrupt.end();
                     readers.end(reading)?;
                     answer
                 });

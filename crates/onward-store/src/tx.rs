@@ -13,6 +13,7 @@ use crate::backend::{Candidate, Exec, Isolation, NearestSearch, Syntax};
 use crate::change::{Changed, Subject};
 use crate::error::Error;
 use crate::fault::{Faults, Point};
+use crate::interrupt::Interrupt;
 use crate::plan_cache::CacheSession;
 use crate::plan_version::Versions;
 use crate::query::Query;
@@ -49,6 +50,8 @@ pub struct Tx {
     /// Whether one of the writes checked a version.
     guarded: bool,
     faults: Faults,
+    /// Set if the caller can be dropped while the transaction runs.
+    interrupt: Option<Arc<Interrupt>>,
     /// Versions of the plans that this transaction has read or written.
     pub(crate) versions: Versions,
     /// The plan cache, if it is used.
@@ -66,6 +69,7 @@ impl Tx {
             written: false,
             guarded: false,
             faults,
+            interrupt: None,
             versions: Versions::default(),
             cache: None,
             node: None,
@@ -81,6 +85,12 @@ impl Tx {
     /// The node on which the rows of all tenants are read; `None` for all nodes.
     pub(crate) fn node(&self) -> Option<i64> {
         self.node
+    }
+
+    /// Stops with an error once the caller is gone.
+    pub(crate) fn interruptible(mut self, interrupt: &Arc<Interrupt>) -> Self {
+        self.interrupt = Some(Arc::clone(interrupt));
+        self
     }
 
     /// Attaches the plan cache.
@@ -146,6 +156,9 @@ impl Tx {
     /// in order.
     pub(crate) async fn query(&mut self, queries: Vec<Statement>) -> Result<Vec<Vec<Row>>, Error> {
         self.faults.inject(Point::Query)?;
+        if let Some(interrupt) = &self.interrupt {
+            interrupt.check()?;
+        }
         let mut batch = std::mem::take(&mut self.queued);
         let writes = batch.len();
         self.written |= writes > 0;

@@ -1,6 +1,7 @@
 //! Closures that run in a transaction: functions from a [`Tx`] to a future, called again after a
 //! lost race. A backend with one writer runs them as jobs.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -12,6 +13,7 @@ use crate::backend::{Exec, Job, JobOutcome};
 use crate::change::Changed;
 use crate::error::Error;
 use crate::fault::Faults;
+use crate::interrupt::{self, Permit, gone};
 use crate::tx::{Committed, Tx};
 
 /// The future of a closure that runs in a transaction. It may await the transaction and nothing
@@ -40,6 +42,8 @@ struct Sent<A, E, F> {
     waits: oneshot::Sender<Result<A, E>>,
     watchers: broadcast::Sender<Changed>,
     faults: Faults,
+    /// The caller's permit, until the job has ended.
+    _permit: Option<Permit>,
 }
 
 /// A job that runs `work`, and the channel for its result.
@@ -64,6 +68,7 @@ where
         waits,
         watchers: watchers.clone(),
         faults: faults.clone(),
+        _permit: interrupt::permit(),
     };
     (Box::new(job), answer)
 }
@@ -80,10 +85,6 @@ pub(crate) async fn wait<A, E: From<Error>>(
     }
 }
 
-pub(crate) fn gone() -> Error {
-    Error::unavailable("the call was interrupted", "restart `onward`")
-}
-
 impl<A, E, F> Job for Sent<A, E, F>
 where
     A: Send,
@@ -93,7 +94,12 @@ where
     fn run(&mut self, exec: Box<dyn Exec>) -> JobOutcome {
         let _entered = self.span.clone().entered();
         let mut tx = Tx::new(exec, Arc::clone(&self.tenant), self.faults.clone());
-        let answer = poll_once((self.work)(&mut tx));
+        // A panic rolls back this job only: the jobs of other callers run again without it.
+        let answer = catch_unwind(AssertUnwindSafe(|| poll_once((self.work)(&mut tx))));
+        let Ok(answer) = answer else {
+            self.answer = Some(Err(Error::refused("a write panicked").into()));
+            return JobOutcome::Dirty;
+        };
         // Sends the writes that are still queued.
         let sent = poll_once(Box::pin(async {
             tx.query(Vec::new()).await.map_err(E::from)
@@ -128,5 +134,33 @@ where
         }
         // The caller may have been dropped; the commit stays.
         drop(self.waits.send(answer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onward_testbed::TestDir;
+
+    use crate::{Address, Error, Options, Store};
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_write_that_panics_fails_alone() {
+        let dir = TestDir::new("panic");
+        let address = Address::File(dir.join("onward.db"));
+        let store = Store::open(&address, Options::default()).await.unwrap();
+        let tenant = "local".into();
+        for _ in 0..2 {
+            let panics = store.write(&tenant, |_| {
+                Box::pin(async {
+                    assert_eq!(1, 2, "a bug");
+                    Ok::<(), Error>(())
+                })
+            });
+            let succeeds = store.write(&tenant, |_| Box::pin(async { Ok::<(), Error>(()) }));
+            let (panicked, succeeded) = tokio::join!(panics, succeeds);
+            panicked.unwrap_err();
+            succeeded.unwrap();
+        }
+        store.close().await;
     }
 }

@@ -69,6 +69,8 @@ use temporary::TempDir;
 
 /// How long to wait for running tool calls before the database is closed.
 const CALLS_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait for reads on other threads at the end of the process.
+const READS_TIMEOUT: Duration = Duration::from_secs(1);
 /// The message for a database without plans.
 const NO_PLANS: &str = "no plans yet; connect an agent with `onward install claude-code`";
 /// The hint after the operating system denied a resource.
@@ -300,7 +302,8 @@ fn build_runtime(mut runtime: Builder) -> Result<Runtime> {
 
 /// Runs a command, then closes the database that it opened, even after an error.
 fn run_on(runtime: Builder, cx: Context, command: impl AsyncFnOnce(&Context) -> Result) -> Result {
-    build_runtime(runtime)?.block_on(async {
+    let runtime = build_runtime(runtime)?;
+    let result = runtime.block_on(async {
         let result = command(&cx).await;
         let opened = cx.opened.take();
         if let Some(engine) = opened {
@@ -308,7 +311,10 @@ fn run_on(runtime: Builder, cx: Context, command: impl AsyncFnOnce(&Context) -> 
             engine.close().await;
         }
         result
-    })
+    });
+    // A read that still runs on another thread has no caller.
+    runtime.shutdown_timeout(READS_TIMEOUT);
+    result
 }
 
 /// Whether the command is `hook`, even if the other arguments are invalid.

@@ -26,6 +26,7 @@ use clap::ValueEnum;
 
 use crate::failure::{Failure, Result};
 use crate::hooks::Agent;
+use crate::regular_file;
 
 pub(crate) use agents::{Program, post_install_note};
 pub(crate) use file::Change;
@@ -164,7 +165,7 @@ pub(crate) fn installed_database(
 ) -> Option<String> {
     let files = agents::config_files(agent, scope, directories, program);
     files.into_iter().find_map(|file| {
-        let text = std::fs::read_to_string(file.path).ok()?;
+        let text = regular_file::read_to_string(&file.path).ok()?;
         agents::database_in(&text)
     })
 }

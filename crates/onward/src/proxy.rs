@@ -55,6 +55,8 @@ use text_only::TextOnlyExchange;
 const MAX_REQUEST_BYTES: usize = 32 << 20;
 /// The maximum number of concurrent connections.
 const MAX_CONNECTIONS: usize = 1_024;
+/// How long an agent may read nothing of a response.
+const READ_PAUSE: Duration = Duration::from_secs(10 * 60);
 /// How long open requests may take after the proxy is stopped.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -91,7 +93,7 @@ impl Proxy {
         mut stop: watch::Receiver<bool>,
     ) {
         let router = Router::new().fallback(handle_request).with_state(self);
-        let serving = listen(listener, router, MAX_CONNECTIONS, stop.clone());
+        let serving = listen(listener, router, MAX_CONNECTIONS, READ_PAUSE, stop.clone());
         let stopping = async {
             // A closed channel stops the proxy as well.
             drop(stop.wait_for(|stop| *stop).await);

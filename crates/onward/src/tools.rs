@@ -46,12 +46,13 @@ use onward_core::refusal::Issue;
 use onward_core::{Code, PlanId, StepId};
 use onward_engine::context::{DEFAULT_CHARS, MAX_CHARS};
 use onward_engine::request_log::CompletedRequest;
-use onward_engine::{Caller, Engine};
+use onward_engine::{Caller, Engine, with_current_permit};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tracing::Instrument;
 use tracing::field::display;
 
@@ -384,7 +385,8 @@ impl Call {
         Ok(response)
     }
 
-    /// Executes the call in a separate task, so that it completes even if the client disconnects.
+    /// Executes the call in a separate task, so that it completes even if the client disconnects. A
+    /// call that only reads is stopped then.
     pub(crate) async fn run(
         &self,
         context: &ToolContext,
@@ -408,10 +410,17 @@ impl Call {
             Arc::clone(&self.arguments),
             self.issues.clone(),
         );
-        let task = tokio::spawn(call.in_current_span());
+        let call = with_current_permit(call.in_current_span());
+        let outcome = if self.tool.hints.read_only {
+            // Dropped with this future, which stops the call.
+            JoinSet::from_iter([call]).join_next().await
+        } else {
+            Some(tokio::spawn(call).await)
+        };
         // Joining fails only if the task panicked.
-        task.await
-            .unwrap_or_else(|_| Err(ToolError::internal(self.tool.name)))
+        outcome
+            .and_then(Result::ok)
+            .unwrap_or_else(|| Err(ToolError::internal(self.tool.name)))
     }
 
     /// Records metrics and queues the request log entry.

@@ -13,6 +13,7 @@ mod browser;
 mod cookies;
 mod events;
 mod export;
+mod fair_queue;
 mod feed;
 mod health;
 mod held_body;
@@ -29,8 +30,10 @@ mod problem;
 mod server_card;
 mod shares;
 mod sign_in;
+mod temporary;
 mod trace;
 mod waiting;
+mod write_deadline;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -116,6 +119,8 @@ pub(crate) struct Server {
     site: Arc<Site>,
     listener: TcpListener,
     connections: usize,
+    /// How long a client may read nothing of a response.
+    write_pause: Duration,
     retention: Retention,
     notifier: Option<Notifier>,
     stop: watch::Receiver<bool>,
@@ -221,6 +226,7 @@ impl Server {
             site,
             listener,
             connections: usize::try_from(connections).unwrap_or(usize::MAX),
+            write_pause: Duration::from_secs(u64::from(limits.request_seconds)),
             retention: config.retention.policy(),
             notifier,
             stop,
@@ -233,6 +239,7 @@ impl Server {
             site,
             listener,
             connections,
+            write_pause,
             retention,
             notifier,
             mut stop,
@@ -256,6 +263,7 @@ impl Server {
             listener,
             router(Arc::clone(&site)),
             connections,
+            write_pause,
             stop.clone(),
         );
         let shutdown = async {

@@ -32,6 +32,8 @@ const PARSER_WORDS: &[&str] = &[
     "unrecognized",
     "bad",
 ];
+/// Ends of names whose values have several words.
+const PHRASES: [&str; 2] = ["passphrase", "mnemonic"];
 /// Keywords at the beginning of a line of a program.
 const KEYWORDS: &[&str] = &[
     "let", "const", "var", "val", "auto", "if", "while", "return", "for", "match", "case", "fn",
@@ -277,7 +279,7 @@ impl Word<'_> {
     }
 
     /// The span of a value. A password at the beginning of a line extends to its end, because
-    /// YAML has values with spaces.
+    /// YAML has values with spaces. A phrase extends to the next separator.
     fn extended(&self, value: FoundValue, kind: NameKind, separator: Separator) -> Range<usize> {
         let line = self.before().rsplit('\n').next().unwrap_or_default();
         let is_field = separator == Separator::Spaced
@@ -285,14 +287,25 @@ impl Word<'_> {
             && !value.is_quoted
             && line.trim().is_empty()
             && self.text[self.end..].starts_with(':');
+        let value_is_quoted = value.is_quoted;
         let mut span = value.span;
         let rest = &self.text[span.start..];
         // In a connection string a value extends to the next semicolon.
-        let is_connection = self.before().trim_end().ends_with(';') && !value.is_quoted;
+        let is_connection = self.before().trim_end().ends_with(';') && !value_is_quoted;
         if is_connection {
             let line = &rest[..line_end(rest)];
             let end = line.find([';', '"', '\'', '\\']).unwrap_or(span.len());
             span.end = span.end.max(span.start + line[..end].trim_end().len());
+        }
+        let name = self.name().to_ascii_lowercase();
+        let is_phrase = separator == Separator::Spaced
+            && !value_is_quoted
+            && PHRASES.iter().any(|phrase| name.ends_with(phrase));
+        if is_phrase {
+            let line = &rest[..line_end(rest)];
+            let is_end = |c: char| "\"'`\\,;|<&".contains(c);
+            let phrase = line.split(is_end).next().unwrap_or(line);
+            span.end = span.end.max(span.start + phrase.trim_end().len());
         }
         if is_field {
             let line = &rest[..line_end(rest)];

@@ -1,4 +1,5 @@
-//! Passwords in the options of known programs: `curl -u user:…`, `mysql -p…`, `sshpass -p …`.
+//! Passwords in the options and arguments of known programs: `curl -u user:…`, `mysql -p…`,
+//! `vault kv put … name=…`.
 
 use std::ops::Range;
 
@@ -14,11 +15,15 @@ enum Form {
     Attached,
     /// Attached or the next word.
     Word,
+    /// The next word; other options begin with the same letter.
+    Next,
+    /// `name=password`.
+    Pair,
     /// `user%password`.
     UserPercent,
 }
 
-use Form::{Attached, UserPassword, UserPercent, Word};
+use Form::{Attached, Next, Pair, UserPassword, UserPercent, Word};
 
 /// Programs, their option, and how it contains a password.
 const OPTIONS: &[(&[&str], &str, Form)] = &[
@@ -69,18 +74,25 @@ const OPTIONS: &[(&[&str], &str, Form)] = &[
     ),
     (&["sqlcmd", "bcp", "zip", "unzip"], "-P", Word),
     (&["smbclient", "rpcclient"], "-U", UserPercent),
+    (&["openssl"], "-k", Next),
+    (&["openssl"], "-K", Next),
+    // `kubectl create secret generic NAME --from-literal=key=value`.
+    (&["secret"], "--from-literal", Pair),
 ];
+/// Commands of `vault` whose arguments `name=value` are secrets.
+const VAULT_COMMANDS: [&str; 3] = ["put", "patch", "write"];
 
 /// Adds the passwords in options.
 pub(super) fn find(text: &str, spans: &mut Vec<Range<usize>>) {
-    if !has_option(text) {
+    let is_vault = text.contains("vault");
+    if !has_option(text) && !is_vault {
         return;
     }
     let mentioned = OPTIONS
         .iter()
         .flat_map(|(programs, ..)| programs.iter())
         .any(|program| text.contains(program));
-    if mentioned || text.contains("htpasswd") {
+    if mentioned || is_vault || text.contains("htpasswd") {
         let mut from = 0;
         for line in text.split_inclusive('\n') {
             find_in(text, from..from + line.len(), 2, spans);
@@ -121,6 +133,23 @@ fn find_in(text: &str, line: Range<usize>, depth: usize, spans: &mut Vec<Range<u
         {
             spans.extend(words.get(index + 3).or(words.get(index + 2)).cloned());
         }
+        let is_vault = program_words.contains(&"vault")
+            && VAULT_COMMANDS
+                .iter()
+                .any(|command| program_words.contains(command));
+        if is_vault
+            && !content.starts_with('-')
+            && let Some(equals) = content.find('=')
+        {
+            let value = match word.start + equals + 1 {
+                // `name='value'`
+                start if start == word.end => words.get(index + 1).cloned(),
+                start => Some(start..word.end),
+            };
+            // `name=@file` names a file.
+            let value = value.filter(|value| !text[value.clone()].starts_with('@'));
+            spans.extend(value.filter(|value| is_secret(&text[value.clone()])));
+        }
         if !content.starts_with('-') {
             program_words.push(content.rsplit('/').next().unwrap_or(content));
         }
@@ -139,6 +168,7 @@ fn argument(
     let is_long = option.starts_with("--");
     let value = match &text[attached.clone()] {
         "" => next.filter(|_| form != Attached)?,
+        _ if form == Next => return None,
         rest if rest.starts_with('=') => attached.start + 1..attached.end,
         _ if is_long => return None,
         _ => attached,
@@ -147,13 +177,18 @@ fn argument(
     let start = match form {
         UserPassword => value.start + content.find(':')? + 1,
         UserPercent => value.start + content.find('%')? + 1,
-        Attached | Word => value.start,
+        Pair => value.start + content.find('=')? + 1,
+        Attached | Next | Word => value.start,
     };
     let start = start + usize::from(text[start..].starts_with(['"', '\'']));
     let password = text.get(start..value.end)?;
-    let is_reference = password.starts_with('$') || password.starts_with(['<', '{']);
-    let is_secret = !password.is_empty() && !is_reference && !password.starts_with('-');
-    (is_secret && password != MASK).then_some(start..value.end)
+    is_secret(password).then_some(start..value.end)
+}
+
+/// Whether an argument is neither a reference nor an option.
+fn is_secret(password: &str) -> bool {
+    let is_reference = password.starts_with(['$', '<', '{']);
+    !password.is_empty() && !is_reference && !password.starts_with('-') && password != MASK
 }
 
 /// The words of a command line or of a list of arguments. A quoted text is one word.

@@ -72,6 +72,26 @@ const SHAPES: &[(&str, &str)] = &[
     ),
     ("gh --token abc123 pr list", "abc123"),
     ("vault login -token=abc123", "abc123"),
+    ("vault kv put secret/app value=hunter2", "hunter2"),
+    ("vault kv put -mount=kv app a=1 b='two words'", "two words"),
+    (
+        "kubectl create secret generic db --from-literal=key=hunter2",
+        "hunter2",
+    ),
+    (
+        "kubectl create secret generic db --from-literal key=hunter2",
+        "hunter2",
+    ),
+    (
+        "openssl enc -aes-256-cbc -k hunter2 -in a -out b",
+        "hunter2",
+    ),
+    ("passphrase: three plain words", "three plain words"),
+    ("The passphrase: three plain words", "three plain words"),
+    (
+        "ssh: Passphrase = three plain words; next",
+        "three plain words",
+    ),
     (r#"["tool","--password","hunter2"]"#, "hunter2"),
     ("mysql -uroot -phunter2 shop", "hunter2"),
     ("sshpass -p hunter2 ssh host", "hunter2"),
@@ -179,6 +199,10 @@ const SHAPES: &[(&str, &str)] = &[
 
 /// Texts that resemble the shapes and have no secret.
 const HARMLESS: &[&str] = &[
+    "openssl req -new -keyout key.pem -out req.pem",
+    "vault kv put secret/app value=@value.txt",
+    "vault kv get -field=value secret/app",
+    "kubectl create configmap app --from-literal=level=debug",
     "ls -la src",
     "see src/token.rs:12 first",
     "grep -rn token src/",

@@ -29,6 +29,8 @@ use crate::error::Error;
 use crate::plan::late_results::evidence_json;
 use crate::plan::submit::replay;
 use crate::sanitize;
+pub use stream::ExportTarget;
+
 use attachments::Attachments;
 use document::{already_exists, field, nullable, parsed, text};
 

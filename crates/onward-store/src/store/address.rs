@@ -9,7 +9,7 @@ use crate::backend::relocation::Endpoint;
 use crate::backend::sqlite;
 use crate::error::{Error, Hint};
 use crate::host::Hosts;
-use crate::work::gone;
+use crate::interrupt::gone;
 
 /// Location of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,8 @@ mod glibc {
     /// The settings and their values. The first one marks a process that has them.
     const SETTINGS: [(&str, &str); 3] = [
         ("MALLOC_ARENA_MAX", "2"),
-        ("MALLOC_MMAP_THRESHOLD_", "1048576"),
+        // Texts of this size return to the system as soon as they are freed.
+        ("MALLOC_MMAP_THRESHOLD_", "65536"),
         ("MALLOC_TRIM_THRESHOLD_", "1048576"),
     ];
 

@@ -30,7 +30,7 @@ use crate::config::{Config, Flags};
 use crate::exit::Exit;
 use crate::hooks::{self, Agent, EventKind};
 use crate::output::{Output, format, print_stderr};
-use crate::{install, project};
+use crate::{install, json_size, project};
 
 const DEADLINE: Duration = Duration::from_secs(3);
 /// The log size, about forty calls, above which a detached process checkpoints during a turn.
@@ -40,6 +40,8 @@ const CHECKPOINT_IN_TURN: u64 = 8 << 20;
 /// The log size above which the hook checkpoints at the end of a turn.
 const CHECKPOINT_AFTER_TURN: u64 = 1 << 18;
 const MAX_INPUT: u64 = 64 << 20;
+/// Estimated memory of a parsed payload.
+const MAX_VALUE: usize = 128 << 20;
 const PANICKED: &str = "internal error; this is a bug in `onward`";
 
 /// Handle one hook event from standard input (set up by `onward install`)
@@ -126,8 +128,12 @@ fn handle(agent: Agent, flags: &Flags, output: Output) -> Result<HookOutput, Str
     let mut input = Vec::new();
     let read = std::io::stdin().take(MAX_INPUT).read_to_end(&mut input);
     read.map_err(|error| format!("cannot read standard input: {error}"))?;
+    if json_size::estimate(&input) > MAX_VALUE {
+        return Err("standard input contains too many JSON values".to_owned());
+    }
     let payload: Value = serde_json::from_slice(&input)
         .map_err(|error| format!("standard input is not JSON: {error}"))?;
+    drop(input);
     if !payload.is_object() {
         return Err("standard input is not a JSON object".to_owned());
     }

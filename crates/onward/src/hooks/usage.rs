@@ -4,8 +4,8 @@
 //! count matters: before a call that claims or ends a step, and at the end of a turn or session.
 //! Errors are ignored: the count is then lower, or unknown.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 
 use onward_core::usage::{TokenUsage, read_transcript};
@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::payload::text;
 use super::{Agent, EventKind};
+use crate::regular_file;
 
 /// The maximum number of bytes that one hook reads.
 const MAX_BYTES: u64 = 1 << 20;
@@ -54,7 +55,7 @@ pub(crate) async fn count(engine: &Engine, caller: &Caller, session: &str, path:
 
 /// Reads the tokens after a position, and moves it. `None` if there is nothing new to read.
 fn read(position: &mut TranscriptPosition) -> Option<TokenUsage> {
-    let mut file = File::open(&position.path).ok()?;
+    let mut file = regular_file::open(Path::new(&position.path)).ok()?;
     let length = file.metadata().ok()?.len();
     let from = position.offset;
     if length < from {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::{ConfigFile, Content};
 use crate::failure::{Failure, Result};
+use crate::regular_file;
 
 /// The suffix of a backup's name.
 const BACKUP_SUFFIX: &str = ".onward-backup";
@@ -103,7 +104,7 @@ fn cannot_edit(path: &Path, error: String) -> Failure {
 
 /// Reads a file. `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<String>> {
-    match fs::read_to_string(path) {
+    match regular_file::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => Ok(None),
         Err(error) => Err(Failure::failed(

@@ -193,7 +193,8 @@ fn is_for_anthropic(parts: &Parts) -> bool {
             .any(|name| parts.headers.contains_key(*name))
 }
 
-/// The URL of a request: its path appended to that of the API. `/v1` in both is not repeated.
+/// The URL of a request: its path appended to that of the API. `/v1` in both is not repeated. `None`
+/// if the path leaves that of the API (`..`, also encoded).
 fn join_url(base: &Url, parts: &Parts) -> Option<Url> {
     let before = base.path().trim_end_matches('/');
     let path = parts.uri.path();
@@ -204,7 +205,11 @@ fn join_url(base: &Url, parts: &Parts) -> Option<Url> {
     let mut url = base.clone();
     url.set_path(&format!("{before}{path}"));
     url.set_query(parts.uri.query());
-    url.has_host().then_some(url)
+    let is_below = |path: &str| {
+        path.strip_prefix(before)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    (url.has_host() && is_below(url.path())).then_some(url)
 }
 
 /// Removes the headers that concern a single connection.
@@ -300,6 +305,28 @@ mod tests {
             let url = join_url(&base, &parts(path, &[])).expect("valid URL");
             assert_eq!(url.as_str(), expected);
         }
+    }
+
+    #[test]
+    fn rejects_paths_that_leave_the_path_of_the_api() {
+        for (base, path) in [
+            ("http://a/x", "/../admin"),
+            ("http://a/x", "/v1/../../admin"),
+            ("http://a/x", "/%2e%2e/admin"),
+            ("http://a/x", "/v1/%2E./.%2e/admin"),
+            ("http://a/x", "/../xy/admin"),
+            ("http://a/api/v1", "/v1/../admin"),
+        ] {
+            let base = parse_url(base).expect("valid URL");
+            let url = join_url(&base, &parts(path, &[]));
+            assert_eq!(url, None, "{path}");
+        }
+        let base = parse_url("http://a/x").expect("valid URL");
+        let url = join_url(&base, &parts("/v1/a/../messages", &[]));
+        assert_eq!(
+            url.map(String::from),
+            Some("http://a/x/v1/messages".to_owned())
+        );
     }
 
     #[test]

@@ -36,11 +36,13 @@ use axum::routing::{get, on};
 use axum::{Json, Router};
 use onward_core::Code;
 use onward_core::refusal::Issue;
-use onward_engine::{Caller, Error};
+use onward_engine::Error;
 use serde_json::{Map, Value};
 
+use super::auth::Principal;
 use super::auth_error::TOKEN_REQUIRED;
 use super::problem::Problem;
+use super::waiting::Lease;
 use super::{Site, events};
 use crate::tools::raw::{self, Arguments};
 use crate::tools::{self, Tool, ToolError, WaitPermit};
@@ -71,28 +73,31 @@ async fn handle(
     path: RawPathParams,
     request: Request,
 ) -> Response {
-    let Some(caller) = request.extensions().get::<Caller>().cloned() else {
+    let Some(principal) = request.extensions().get::<Principal>().cloned() else {
         // Unreachable: the middleware rejects requests without a caller.
         return Problem::from(Error::Unauthorized(TOKEN_REQUIRED)).into_response();
     };
+    let caller = &principal.caller;
     // Before the body is read.
     if let Err(forbidden) = caller.allow(route.permission) {
         return Problem::from(Error::from(forbidden)).into_response();
     }
     let (parts, body) = request.into_parts();
     let verb = route.method;
-    // Holds its share of the memory budget until the response is complete.
-    let (arguments, _body) = if verb.has_body() {
+    let arguments = if verb.has_body() {
         let bodies = &site.limits.bodies;
-        match Box::pin(bodies.read_json(&parts.headers, body, route.body)).await {
-            Ok(mut body) => {
-                let bytes = std::mem::take(&mut body.bytes);
-                (parse(&parts.headers, &bytes), Some(body))
+        match Box::pin(bodies.read_json(&principal, &parts.headers, body, route.body)).await {
+            Ok(body) => {
+                // The arguments keep their share of the memory until the call is complete or waits.
+                if let (Some(lease), Some(value)) = (parts.extensions.get::<Lease>(), body.value) {
+                    lease.start_work(value);
+                }
+                parse(&parts.headers, &body.bytes)
             }
-            Err(problem) => (Err(problem), None),
+            Err(problem) => Err(problem),
         }
     } else {
-        (query(&parts.uri, tool.input_schema()), None)
+        query(&parts.uri, tool.input_schema())
     };
     let arguments = arguments.and_then(|mut arguments| {
         for (name, value) in path.iter() {
@@ -112,9 +117,9 @@ async fn handle(
     drop((parts, path));
     let (context, values) = (&site.tool_context, Value::Object(values));
     let outcome = if issues.is_empty() {
-        tools::call_within(context, &caller, tool, values, permit.as_ref()).await
+        tools::call_within(context, caller, tool, values, permit.as_ref()).await
     } else {
-        let call = tools::call_with_invalid_fields(context, &caller, tool, values, issues);
+        let call = tools::call_with_invalid_fields(context, caller, tool, values, issues);
         Box::pin(call).await
     };
     match outcome {

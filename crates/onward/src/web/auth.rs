@@ -140,7 +140,8 @@ impl Auth {
         }
     }
 
-    fn principal(&self, name: &str, caller: Caller) -> Principal {
+    /// A caller whose rate limits and shares are those of this name in its tenant.
+    pub(super) fn principal(&self, name: &str, caller: Caller) -> Principal {
         Principal {
             key: self.hasher.hash_one((&caller.tenant, name)),
             caller,

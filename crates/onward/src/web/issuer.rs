@@ -105,8 +105,10 @@ impl Issuer {
         claims: &Map<String, Value>,
     ) -> Result<Caller, AuthError> {
         let subject = claims.get("sub").and_then(Value::as_str);
-        let subject = subject.filter(|subject| !subject.is_empty());
-        let subject = subject.ok_or(AuthError::Invalid("the token has no subject"))?;
+        // The name is part of audit trails and log lines.
+        let is_name = |subject: &&str| !subject.is_empty() && !subject.contains(char::is_control);
+        let subject = subject.filter(is_name);
+        let subject = subject.ok_or(AuthError::Invalid("the token has no valid subject"))?;
         let tenant = match &self.tenant_claim {
             None => self.tenant.as_str(),
             Some(claim) => claims
@@ -150,7 +152,9 @@ impl Issuer {
         rules.set_issuer(&[&self.url]);
         rules.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         match decode(token, &key, &rules) {
-            Ok(token) => Ok(token.claims),
+            // The library also accepts a list that contains the issuer (RFC 7519, 4.1.1: a string).
+            Ok(token) if is_string(&token.claims, "iss") => Ok(token.claims),
+            Ok(_) => Err(invalid()),
             Err(error) => {
                 tracing::debug!(%error, "rejected an identity provider token");
                 Err(invalid())
@@ -168,18 +172,26 @@ impl Issuer {
         self.scopes.iter().filter(lacks).cloned().collect()
     }
 
-    /// The role claim: a string, or the first valid role in a list.
+    /// The role claim: a role, or a list with one role. The list may also hold roles of other
+    /// applications.
     fn role(&self, claims: &Map<String, Value>) -> Result<Role, AuthError> {
         let Some(claim) = claims.get(&self.role_claim) else {
             return Ok(self.default_role);
         };
-        let role = words(claim).find_map(|word| word.parse().ok());
-        if claim.is_array() {
-            // The list may hold roles of other applications.
-            return Ok(role.unwrap_or(self.default_role));
+        let listed = claim
+            .as_array()
+            .map_or(std::slice::from_ref(claim), Vec::as_slice);
+        let mut roles = listed.iter().filter_map(Value::as_str).flat_map(str::parse);
+        match (roles.next(), roles.next()) {
+            (Some(role), None) => Ok(role),
+            (Some(_), Some(_)) => Err(AuthError::Invalid("the token has several roles")),
+            (None, _) => Err(AuthError::Invalid("the token has an unknown role")),
         }
-        role.ok_or(AuthError::Invalid("the token has an unknown role"))
     }
+}
+
+fn is_string(claims: &Map<String, Value>, name: &str) -> bool {
+    claims.get(name).is_some_and(Value::is_string)
 }
 
 /// The words of a claim that is a string or a list of strings.

@@ -1,14 +1,16 @@
-//! Request limits: rates, concurrent requests and streams, and time. A request over a limit is
-//! rejected immediately.
+//! Request limits: rates, concurrent requests and streams, and time. A request over one of these
+//! limits is rejected immediately. Reads and exports wait in fair queues (`fair_queue.rs`).
 //!
 //! Requests without authentication have a separate pool, and limits per address. The others
-//! have limits per token and per tenant (`shares.rs`). `body.rs` has the limits of request bodies.
+//! have limits per token and per tenant (`shares.rs`). `body.rs` has the limits of request bodies,
+//! `temporary.rs` those of temporary files.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use axum::body::HttpBody as _;
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -18,16 +20,17 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use metrics::gauge;
 use onward_core::Code;
-use tokio::sync::Semaphore;
+use onward_engine::with_permit;
 use tokio::time::{Instant, timeout_at};
 
 use super::Site;
 use super::address::{Address, AddressPool};
 use super::auth::{PUBLIC_PATHS, Principal};
-use super::body::BodyBudget;
+use super::body::{BodyBudget, SMALL};
+use super::fair_queue::{FairQueue, Permit};
 use super::held_body::hold;
 use super::problem::Problem;
-use super::shares::{Exhausted, SharedPool, Slot};
+use super::shares::{Exhausted, Shares};
 use super::waiting::Lease;
 use crate::config;
 use crate::tools::WaitPermit;
@@ -42,9 +45,23 @@ const ANONYMOUS_PER_SECOND: u32 = 50;
 const EXCHANGES_PER_SECOND: u32 = 10;
 
 /// Plans that are exported at the same time.
-const EXPORTS: usize = 2;
+const EXPORTS: Shares = Shares {
+    caller: 1,
+    tenant: 1,
+    all: 2,
+};
 /// Pages and API reads at the same time. Others wait: more would not be faster, and need memory.
-const READS: usize = 4;
+const READS: Shares = Shares {
+    caller: 2,
+    tenant: 3,
+    all: 4,
+};
+/// Bytes of large responses that wait in memory for their readers.
+const UNREAD: usize = 32 * 1024 * 1024;
+/// Bytes of temporary files.
+const TEMPORARY: usize = 2 * 1024 * 1024 * 1024;
+/// The unit of both.
+pub(super) const KIB: usize = 1024;
 
 /// The configured limits and their current use.
 pub(super) struct Limits {
@@ -54,15 +71,18 @@ pub(super) struct Limits {
     exchanges: DefaultKeyedRateLimiter<Address>,
     clock: DefaultClock,
     checked: AtomicU64,
-    requests: Arc<SharedPool>,
-    streams: Arc<SharedPool>,
+    requests: Arc<FairQueue>,
+    streams: Arc<FairQueue>,
     anonymous: Arc<AddressPool>,
     /// Request bodies.
     pub(super) bodies: BodyBudget,
     /// Exports that are written, and plans that are loaded whole.
-    pub(super) exports: Semaphore,
+    exports: Arc<FairQueue>,
     /// Requests that read, each of which may load large texts.
-    reads: Semaphore,
+    reads: Arc<FairQueue>,
+    unread: Arc<FairQueue>,
+    /// Temporary files, in KiB.
+    pub(super) temporary: Arc<FairQueue>,
     request_timeout: Duration,
 }
 
@@ -72,6 +92,10 @@ impl Limits {
             let number = NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
             Quota::per_second(number)
         };
+        let pool = |units: u32| {
+            let units = usize::try_from(units).unwrap_or(usize::MAX);
+            FairQueue::new(Shares::new(units))
+        };
         Self {
             by_token: RateLimiter::keyed(per_second(limits.token_calls_per_second)),
             by_tenant: RateLimiter::keyed(per_second(limits.tenant_calls_per_second)),
@@ -79,12 +103,14 @@ impl Limits {
             exchanges: RateLimiter::keyed(per_second(EXCHANGES_PER_SECOND)),
             clock: DefaultClock::default(),
             checked: AtomicU64::new(0),
-            requests: SharedPool::new(limits.requests),
-            streams: SharedPool::new(limits.streams),
+            requests: pool(limits.requests),
+            streams: pool(limits.streams),
             anonymous: AddressPool::new(ANONYMOUS_REQUESTS),
             bodies: BodyBudget::new(usize::try_from(limits.body_bytes).unwrap_or(usize::MAX)),
-            exports: Semaphore::new(EXPORTS),
-            reads: Semaphore::new(READS),
+            exports: FairQueue::new(EXPORTS),
+            reads: FairQueue::new(READS),
+            unread: FairQueue::new(Shares::new(UNREAD / KIB)),
+            temporary: FairQueue::new(Shares::new(TEMPORARY / KIB)),
             request_timeout: Duration::from_secs(u64::from(limits.request_seconds)),
         }
     }
@@ -136,8 +162,14 @@ impl Limits {
         }
     }
 
+    /// Waits for the turn of an export. Meanwhile the request holds no other permit.
+    pub(super) async fn start_export(&self, principal: &Principal, lease: &Lease) {
+        lease.end_work();
+        lease.start_work(self.exports.acquire(principal, 1).await);
+    }
+
     fn acquire_stream(&self, principal: &Principal) -> Result<StreamPermit, Problem> {
-        match self.streams.acquire(principal) {
+        match self.streams.try_acquire(principal, 1) {
             Ok(slot) => Ok(StreamPermit::new(slot)),
             Err(exhausted) => Err(too_many("open streams", exhausted)),
         }
@@ -155,7 +187,7 @@ fn rate_limited(subject: &str, wait: Duration) -> Problem {
     .header(RETRY_AFTER, seconds.to_string())
 }
 
-fn too_many(what: &str, exhausted: Exhausted) -> Problem {
+pub(super) fn too_many(what: &str, exhausted: Exhausted) -> Problem {
     overloaded(&format!("too many {what} {}", exhausted.as_str()))
 }
 
@@ -169,11 +201,11 @@ fn overloaded(reason: &str) -> Problem {
 
 /// The permit of an open stream. Counts it in `onward_open_streams`.
 pub(super) struct StreamPermit {
-    _slot: Slot,
+    _slot: Permit,
 }
 
 impl StreamPermit {
-    fn new(slot: Slot) -> Self {
+    fn new(slot: Permit) -> Self {
         gauge!("onward_open_streams").increment(1);
         Self { _slot: slot }
     }
@@ -245,9 +277,10 @@ fn wait_permit(limits: &Limits, principal: &Principal, lease: &Lease) -> WaitPer
     let (streams, principal) = (Arc::clone(&limits.streams), principal.clone());
     let lease = lease.clone();
     WaitPermit::new(move |wait| {
-        let slot = streams.acquire(&principal);
+        let slot = streams.try_acquire(&principal, 1);
         slot.is_ok_and(|slot| {
             lease.hold(StreamPermit::new(slot));
+            lease.end_work();
             lease.extend(wait);
             true
         })
@@ -269,7 +302,7 @@ async fn run_as(
 ) -> Response {
     // Other methods have taken effect when the stream starts; their response is always sent.
     let may_reject_stream = request.method() == Method::GET;
-    let slot = match limits.requests.acquire(principal) {
+    let slot = match limits.requests.try_acquire(principal, 1) {
         Ok(slot) => slot,
         Err(exhausted) => return too_many("concurrent requests", exhausted).into_response(),
     };
@@ -279,19 +312,24 @@ async fn run_as(
     let permit = wait_permit(limits, principal, &lease);
     request.extensions_mut().insert(permit);
     let reads = request.method() == Method::GET && !is_stream_path(request.uri().path());
-    let permit = if reads {
-        Some(limits.reads.acquire().await)
-    } else {
-        None
-    };
-    let response = next.run(request).await;
-    drop(permit);
+    if reads {
+        lease.start_work(limits.reads.acquire(principal, 1).await);
+    }
+    // A read that runs on another thread keeps the permit until it ends.
+    let response = with_permit(lease.keep(), next.run(request)).await;
+    lease.end_work();
     let is_stream = response
         .headers()
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     if !is_stream {
-        return hold(response, lease.take());
+        let unread = match unread_bytes(limits, principal, &response) {
+            Ok(unread) => unread,
+            Err(problem) if reads => return problem.into_response(),
+            // It has taken effect.
+            Err(_) => None,
+        };
+        return hold(response, (lease.take(), unread));
     }
     drop(lease.take());
     match limits.acquire_stream(principal) {
@@ -299,4 +337,20 @@ async fn run_as(
         Err(problem) if may_reject_stream => problem.into_response(),
         Err(_) => response,
     }
+}
+
+/// Counts the bytes of a large response, until they are sent.
+fn unread_bytes(
+    limits: &Limits,
+    principal: &Principal,
+    response: &Response,
+) -> Result<Option<Permit>, Problem> {
+    let bytes = response.body().size_hint().exact();
+    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    let Some(bytes) = bytes.filter(|bytes| *bytes > SMALL) else {
+        return Ok(None);
+    };
+    let permit = limits.unread.try_acquire(principal, bytes.div_ceil(KIB));
+    let permit = permit.map_err(|exhausted| too_many("unread responses", exhausted))?;
+    Ok(Some(permit))
 }

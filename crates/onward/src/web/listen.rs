@@ -1,5 +1,5 @@
 //! Accept loop: a bounded number of connections, of which one address has at most a quarter, each
-//! with a timeout for request headers.
+//! with a timeout for request headers and for reading a response.
 //!
 //! Connections over the limit get a 429 response. On shutdown the server accepts no more
 //! connections and finishes running requests.
@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 use super::address::{Address, AddressPool, Peer};
+use super::write_deadline::WriteDeadline;
 
 /// Time limit for request headers.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -40,6 +41,7 @@ pub(crate) async fn listen(
     listener: TcpListener,
     site: Router,
     max_connections: usize,
+    write_pause: Duration,
     mut stop: watch::Receiver<bool>,
 ) {
     let permits = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
@@ -66,7 +68,7 @@ pub(crate) async fn listen(
             (Ok(permit), slot @ (None | Some(Some(_)))) => {
                 let (site, stop) = (site.clone(), stop.clone());
                 connections.spawn(async move {
-                    serve(stream, peer, site, stop).await;
+                    serve(stream, peer, site, write_pause, stop).await;
                     drop((permit, slot));
                 });
             }
@@ -79,7 +81,13 @@ pub(crate) async fn listen(
     while connections.join_next().await.is_some() {}
 }
 
-async fn serve(stream: TcpStream, peer: Peer, site: Router, mut stop: watch::Receiver<bool>) {
+async fn serve(
+    stream: TcpStream,
+    peer: Peer,
+    site: Router,
+    write_pause: Duration,
+    mut stop: watch::Receiver<bool>,
+) {
     // Without this, a response in two segments waits for the peer's delayed ACK.
     let _ = stream.set_nodelay(true);
     let service = TowerToHyperService::new(
@@ -93,7 +101,10 @@ async fn serve(stream: TcpStream, peer: Peer, site: Router, mut stop: watch::Rec
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(
+            TokioIo::new(WriteDeadline::new(stream, write_pause)),
+            service,
+        );
     let mut connection = std::pin::pin!(connection);
     let stopped = tokio::select! {
         ended = connection.as_mut() => Err(ended),

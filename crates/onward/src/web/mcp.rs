@@ -26,6 +26,7 @@ use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::de::IgnoredAny;
 
 use super::Site;
 use super::auth::Principal;
@@ -35,6 +36,7 @@ use super::held_body::hold;
 use super::pages::APP;
 use super::problem::Problem;
 use super::shares::Shares;
+use super::waiting::Lease;
 use crate::config;
 use crate::hint::Interface;
 use crate::mcp::{Forms, Server, Setup, ToolSet};
@@ -209,22 +211,31 @@ fn max_body(caller: &Caller) -> usize {
 
 /// Passes a request to the SDK. If it cannot parse the body, a tool call with readable arguments
 /// takes its place, so that the caller gets a tool error and its work is kept.
-async fn respond(site: &Site, caller: &Caller, request: Request) -> Result<Response, Problem> {
+async fn respond(
+    site: &Site,
+    principal: &Principal,
+    request: Request,
+) -> Result<Response, Problem> {
     if request.method() != Method::POST {
         return Ok((site.mcp.endpoint)(request).await);
     }
     let (parts, body) = request.into_parts();
     let bodies = &site.limits.bodies;
     let body = bodies
-        .read_json(&parts.headers, body, max_body(caller))
+        .read_json(principal, &parts.headers, body, max_body(&principal.caller))
         .await?;
-    let bytes = &body.bytes;
-    let request = Request::from_parts(parts.clone(), Body::from(bytes.clone()));
-    let response = (site.mcp.endpoint)(request).await;
-    if response.status() != StatusCode::UNSUPPORTED_MEDIA_TYPE {
-        return Ok(response);
+    // The message keeps its share of the memory until the call is complete or waits.
+    if let Some(lease) = parts.extensions.get::<Lease>() {
+        lease.start_work((body.arrived, body.value));
     }
-    let Some((message, invalid)) = raw::read_tool_call(bytes) else {
+    let bytes = body.bytes;
+    // A large message is kept only if the SDK cannot parse it.
+    let kept = bytes.len() <= SMALL || serde_json::from_slice::<IgnoredAny>(&bytes).is_err();
+    let kept = kept.then(|| bytes.clone());
+    let request = Request::from_parts(parts.clone(), Body::from(bytes));
+    let response = (site.mcp.endpoint)(request).await;
+    let invalid = kept.filter(|_| response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let Some((message, invalid)) = invalid.and_then(|bytes| raw::read_tool_call(&bytes)) else {
         return Ok(response);
     };
     let mut parts = parts;
@@ -249,7 +260,7 @@ pub(super) async fn handle(State(site): State<Arc<Site>>, request: Request) -> R
         Err(problem) => return problem.into_response(),
     };
     let headers = request.headers().clone();
-    let mut response = match respond(&site, &principal.caller, request).await {
+    let mut response = match respond(&site, &principal, request).await {
         Ok(response) => response,
         Err(problem) => return problem.into_response(),
     };

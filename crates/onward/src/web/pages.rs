@@ -59,10 +59,12 @@ use onward_core::Code;
 use onward_core::role::Permission;
 use onward_engine::{Caller, Error};
 
+use super::auth::Principal;
 use super::auth_error::TOKEN_REQUIRED;
 use super::browser::redirect;
 use super::problem::Problem;
 use super::sign_in::CALLBACK;
+use super::waiting::Lease;
 use super::{Site, cookies, events};
 use crate::decision_link::PATH_PREFIX;
 use crate::tools::in_flight;
@@ -232,6 +234,8 @@ impl Fields {
 struct Visit {
     site: Arc<Site>,
     caller: Caller,
+    principal: Principal,
+    lease: Lease,
     /// Whether the session comes from a cookie, so that signing out is possible.
     signed_in: bool,
     /// The session cookie.
@@ -245,8 +249,9 @@ impl FromRequestParts<Arc<Site>> for Visit {
     type Rejection = PageError;
 
     async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, PageError> {
-        let caller = parts.extensions.get::<Caller>().cloned();
-        let caller = caller.ok_or(Error::Unauthorized(TOKEN_REQUIRED))?;
+        let principal = parts.extensions.get::<Principal>().cloned();
+        let principal = principal.ok_or(Error::Unauthorized(TOKEN_REQUIRED))?;
+        let caller = principal.caller.clone();
         caller.allow(Permission::Read).map_err(Error::from)?;
         let is_secure = site.auth.origin_policy.is_secure();
         let cookie = cookies::session_cookie(&parts.headers, is_secure);
@@ -255,6 +260,8 @@ impl FromRequestParts<Arc<Site>> for Visit {
             cookie: cookie.map(str::to_owned),
             site: Arc::clone(site),
             caller,
+            principal,
+            lease: parts.extensions.get().cloned().unwrap_or_default(),
             fields: Fields::from_query(&parts.uri),
             is_form: parts.method == Method::POST,
         })
@@ -277,12 +284,10 @@ impl FromRequest<Arc<Site>> for FormPost {
         let form = Form::find(path.map_or("", MatchedPath::as_str));
         // Before the body is read.
         visit.caller.allow(form.permission).map_err(Error::from)?;
-        let read = site
-            .limits
-            .bodies
-            .read_form(&parts.headers, body, form.body)
-            .await?;
-        let fields = fields(parts, read.bytes).await?;
+        let bodies = &site.limits.bodies;
+        let body = bodies.read_form(&visit.principal, &parts.headers, body, form.body);
+        let body = body.await?;
+        let fields = fields(parts, body.bytes).await?;
         let token = fields.get("csrf_token").unwrap_or_default();
         if !site.auth.cookie_signer.verify_csrf(&visit.caller, token) {
             return Err(invalid_csrf_token().into());

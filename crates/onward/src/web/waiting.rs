@@ -1,18 +1,23 @@
-//! Requests that wait for a change of a plan. A waiting request counts as a stream instead of a
-//! concurrent request, and its wait does not count against the request timeout.
+//! What a request holds: a slot, a permit for its current work, and its time.
+//!
+//! A request that waits for a change of a plan counts as a stream instead of a concurrent request,
+//! holds no permit, and its wait does not count against the request timeout.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The slot and the time of a request.
+type Held = Option<Box<dyn Any + Send>>;
+
+/// The slot, the permit and the time of a request.
 #[derive(Clone, Default)]
 pub(super) struct Lease(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    slot: Mutex<Option<Box<dyn Any + Send>>>,
+    slot: Mutex<Held>,
+    work: Mutex<Held>,
     /// Milliseconds in addition to the timeout.
     extension: AtomicU64,
 }
@@ -20,14 +25,29 @@ struct Inner {
 impl Lease {
     /// Replaces the slot that the request holds.
     pub(super) fn hold(&self, slot: impl Send + 'static) {
-        let slot: Box<dyn Any + Send> = Box::new(slot);
-        let before = self.slot().replace(slot);
-        drop(before);
+        replace(&self.0.slot, Some(Box::new(slot)));
     }
 
     /// Releases the slot to the caller.
     pub(super) fn take(&self) -> Option<Box<dyn Any + Send>> {
-        self.slot().take()
+        lock(&self.0.slot).take()
+    }
+
+    /// Holds a permit until the work ends. A request that waits for another permit ends its work
+    /// first, so that it never holds one while it waits.
+    pub(super) fn start_work(&self, permit: impl Send + 'static) {
+        replace(&self.0.work, Some(Box::new(permit)));
+    }
+
+    /// Releases the permit.
+    pub(super) fn end_work(&self) {
+        replace(&self.0.work, None);
+    }
+
+    /// Keeps the slot and the permit while work of the request continues, after the request was
+    /// dropped.
+    pub(super) fn keep(&self) -> Arc<dyn Any + Send + Sync> {
+        Arc::<Inner>::clone(&self.0)
     }
 
     /// Adds time to the timeout.
@@ -40,9 +60,15 @@ impl Lease {
     pub(super) fn extension(&self) -> Duration {
         Duration::from_millis(self.0.extension.load(Ordering::Relaxed))
     }
+}
 
-    fn slot(&self) -> std::sync::MutexGuard<'_, Option<Box<dyn Any + Send>>> {
-        // Every critical section is one operation.
-        self.0.slot.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Replaces a value, and drops the previous one outside of the lock.
+fn replace(held: &Mutex<Held>, value: Held) {
+    let before = std::mem::replace(&mut *lock(held), value);
+    drop(before);
+}
+
+fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
+    // Every critical section is one operation.
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,6 +4,7 @@
 use std::process::Stdio;
 
 use onward_testbed::{Cluster, Run};
+use serde_json::Value;
 
 use crate::harness::{Harness, compare_golden, is_denied};
 
@@ -150,4 +151,15 @@ fn escalates_on_postgresql_as_on_sqlite() {
     harness.send("prompt").assert_empty();
     harness.send_idle_steps(8);
     assert!(is_denied(&harness.send("before_tool")));
+}
+
+#[test]
+fn rejects_input_that_is_much_larger_in_memory() {
+    let harness = Harness::new("json-values", "claude-code");
+    let mut payload: Value = serde_json::from_str(&harness.payload("before_tool")).unwrap();
+    assert_eq!(harness.send_payload(&payload.to_string()).stderr, "");
+    payload["tool_input"] = serde_json::json!({ "list": vec![serde_json::json!({}); 200_000] });
+    let rejected = harness.send_payload(&payload.to_string());
+    assert_eq!((rejected.code, rejected.stdout.as_str()), (Some(0), ""));
+    assert_ne!(rejected.stderr, "");
 }

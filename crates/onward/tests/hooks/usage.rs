@@ -68,3 +68,16 @@ fn counts_the_tokens_of_the_transcript() {
     assert_eq!(status["tokens"], 220);
     assert_eq!(status["budget"]["used"]["tokens"], 220);
 }
+
+#[test]
+fn a_transcript_that_is_a_pipe_is_skipped() {
+    let harness = Harness::new("pipe", "claude-code");
+    let path = harness.program.dir.join("transcript.jsonl");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.expect("mkfifo is installed").success());
+    let mut payload: Value = serde_json::from_str(&harness.payload("before_tool")).unwrap();
+    payload["transcript_path"] = path.display().to_string().into();
+    payload["tool_name"] = "mcp__onward__submit_step_result".into();
+    let sent = harness.send_payload(&payload.to_string());
+    assert_eq!(sent.stderr, "", "the hook waited for the pipe");
+}

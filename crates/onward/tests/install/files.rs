@@ -221,6 +221,16 @@ fn follows_and_preserves_symbolic_links() {
 }
 
 #[test]
+fn rejects_a_pipe() {
+    let home = Home::new("pipe");
+    std::fs::create_dir_all(home.path(".claude")).unwrap();
+    let pipe = home.path(".claude/settings.json");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo is installed").success());
+    assert_eq!(home.run(&["claude-code"]).status.code(), Some(1));
+}
+
+#[test]
 fn rejects_a_read_only_file_and_preserves_the_mode() {
     let home = Home::new("read-only");
     write_configs(&home);

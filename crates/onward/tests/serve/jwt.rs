@@ -79,14 +79,20 @@ async fn rejects_tokens_with_invalid_claims() {
         ("iss", Some(json!("https://other.example"))),
         ("iss", Some(json!(format!("{}/", issuer.url)))),
         ("iss", None),
+        ("iss", Some(json!([issuer.url]))),
         ("exp", Some(json!(now() - 3600))),
         ("exp", Some(json!("tomorrow"))),
         ("exp", None),
         ("nbf", Some(json!(now() + 3600))),
         ("sub", None),
         ("sub", Some(json!(""))),
+        ("sub", Some(json!("a\0b"))),
+        ("sub", Some(json!("a\nb"))),
         ("role", Some(json!("emperor"))),
         ("role", Some(json!(7))),
+        ("role", Some(json!(["everyone"]))),
+        ("role", Some(json!(["viewer", "owner"]))),
+        ("role", Some(json!(["viewer owner"]))),
     ];
     for (name, value) in cases {
         let token = key.sign(&with_claim(valid(), name, value.clone()));

@@ -16,14 +16,14 @@ use crate::world::Ids;
 /// Requests at the same time.
 const CONCURRENT: usize = 64;
 /// The promise in docs/reliability.md.
-const MAX_RSS_KIB: u64 = 300 * 1024;
+pub(crate) const MAX_RSS_KIB: u64 = 300 * 1024;
 const MIB: usize = 1024 * 1024;
 
 const CONFIG: &str = "[access]\nrequire_tokens = true\n[limits]\n\
     token_calls_per_second = 100000\ntenant_calls_per_second = 100000\nrequest_seconds = 300";
 
 /// The largest resident memory of a process so far.
-fn peak_rss_kib(server: &Server) -> u64 {
+pub(crate) fn peak_rss_kib(server: &Server) -> u64 {
     memory_kib(server, "VmHWM:")
 }
 
@@ -46,7 +46,7 @@ fn text(value: &Value) -> &str {
 }
 
 /// A plan with results, artifacts, outputs and a review of the largest size.
-async fn create_large_plan(server: &Server, token: &str) -> (String, Vec<String>) {
+pub(crate) async fn create_large_plan(server: &Server, token: &str) -> (String, Vec<String>) {
     let post = async |path: &str, body: Value| -> Response {
         server.post_as(token, &format!("/api/v1{path}"), body).await
     };
@@ -92,23 +92,25 @@ fn bodies(max: usize) -> [String; 2] {
 }
 
 /// A request that is sent with all roles.
-struct WorstCase {
+pub(crate) struct WorstCase {
     method: Method,
     path: String,
     /// Shared, so that the test itself needs little memory.
     body: Option<Arc<[u8]>>,
+    headers: Vec<(&'static str, String)>,
 }
 
 impl WorstCase {
-    fn get(path: impl Into<String>) -> Self {
+    pub(crate) fn get(path: impl Into<String>) -> Self {
         Self {
             method: Method::GET,
             path: path.into(),
             body: None,
+            headers: Vec::new(),
         }
     }
 
-    fn post(path: &str, body: &str) -> Self {
+    pub(crate) fn post(path: &str, body: &str) -> Self {
         Self {
             method: Method::POST,
             body: Some(body.as_bytes().into()),
@@ -116,14 +118,41 @@ impl WorstCase {
         }
     }
 
+    /// A tool call over MCP without a session.
+    pub(crate) fn mcp(tool: &str, arguments: &Value) -> Self {
+        let key = |name: &str| format!("io.modelcontextprotocol/{name}");
+        let meta = json!({
+            key("protocolVersion"): "2026-07-28",
+            key("clientCapabilities"): {},
+            key("clientInfo"): { "name": "test", "version": "0" },
+        });
+        let call = json!({
+            "jsonrpc": "2.0", "id": 7, "method": "tools/call",
+            "params": { "name": tool, "arguments": arguments, "_meta": meta },
+        });
+        Self {
+            headers: vec![
+                ("mcp-protocol-version", "2026-07-28".to_owned()),
+                ("mcp-method", "tools/call".to_owned()),
+                ("mcp-name", tool.to_owned()),
+            ],
+            ..Self::post("/mcp", &call.to_string())
+        }
+    }
+
     /// Sends the request and reads the response in parts.
-    async fn send(&self, server: &Server, token: &str) {
-        let request = server.request(self.method.clone(), &self.path);
+    pub(crate) async fn send(&self, server: &Server, token: Option<&str>) {
+        let mut request = server.request(self.method.clone(), &self.path);
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
         let mut request = request
-            .bearer_auth(token)
             .timeout(Duration::from_secs(300))
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream, text/html");
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
+        }
         if let Some(body) = self.body.clone() {
             let chunks = (0..body.len().div_ceil(MIB)).map(move |index| {
                 let part = &body[index * MIB..body.len().min((index + 1) * MIB)];
@@ -144,7 +173,7 @@ impl WorstCase {
 async fn send_all(server: &Server, requests: Vec<(&WorstCase, &String)>) -> u64 {
     let requests = requests
         .into_iter()
-        .map(|(case, token)| case.send(server, token));
+        .map(|(case, token)| case.send(server, Some(token)));
     let mut responses = stream::iter(requests).buffer_unordered(CONCURRENT);
     while responses.next().await.is_some() {}
     peak_rss_kib(server)

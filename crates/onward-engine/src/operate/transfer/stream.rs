@@ -4,7 +4,7 @@
 //! transaction. A client reads the file later: a slow one holds no connection to the database.
 
 use std::fs::File;
-use std::io::{BufWriter, Seek as _, Write};
+use std::io::{self, BufWriter, Seek as _, Write};
 use std::sync::Arc;
 
 use onward_core::PlanId;
@@ -25,13 +25,48 @@ const ROWS: u32 = 2;
 const EVENTS: u32 = 1_000;
 const EVENT_BYTES: u64 = 128 * 1024;
 
+/// A file for an export.
+pub trait ExportTarget: Send + Sync {
+    /// Discards what was written, because the export starts again.
+    fn restart(&self) -> io::Result<()>;
+
+    /// Appends bytes.
+    fn write(&self, bytes: &[u8]) -> io::Result<()>;
+}
+
+impl ExportTarget for File {
+    fn restart(&self) -> io::Result<()> {
+        let mut at_start = self;
+        at_start.rewind()?;
+        self.set_len(0)
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self;
+        file.write_all(bytes)
+    }
+}
+
+/// The writer of a target.
+struct Target<'t>(&'t dyn ExportTarget);
+
+impl Write for Target<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Engine {
-    /// Writes a plan as a JSON document to a file, from its beginning.
+    /// Writes a plan as a JSON document to a file.
     pub async fn export_to(
         &self,
         caller: &Caller,
         plan: PlanId,
-        file: Arc<File>,
+        file: Arc<dyn ExportTarget>,
     ) -> Result<(), Error> {
         caller.allow(Permission::Read)?;
         let exported_at = self.now().to_string();
@@ -41,7 +76,7 @@ impl Engine {
                 let start = json!({
                     "format": FORMAT, "version": VERSION, "exportedAt": exported_at,
                 });
-                let mut document = Document::start(&file, &start)?;
+                let mut document = Document::start(&*file, &start)?;
                 document.write_plan(tx, plan).await?;
                 document.end()
             })
@@ -51,20 +86,18 @@ impl Engine {
 }
 
 /// A JSON object that is written field by field.
-struct Document<'f> {
-    out: BufWriter<&'f File>,
+struct Document<'t> {
+    out: BufWriter<Target<'t>>,
     /// Whether the current list has no items yet.
     is_empty: bool,
 }
 
-impl<'f> Document<'f> {
-    fn start(file: &'f File, fields: &Value) -> Result<Self, Error> {
-        let mut at_start = file;
+impl<'t> Document<'t> {
+    fn start(file: &'t dyn ExportTarget, fields: &Value) -> Result<Self, Error> {
         // The work of a transaction can run again.
-        at_start.rewind().map_err(cannot_write)?;
-        file.set_len(0).map_err(cannot_write)?;
+        file.restart().map_err(cannot_write)?;
         let mut document = Self {
-            out: BufWriter::new(file),
+            out: BufWriter::new(Target(file)),
             is_empty: true,
         };
         let fields = fields.to_string();
@@ -175,7 +208,7 @@ impl<'f> Document<'f> {
     }
 }
 
-fn cannot_write(error: std::io::Error) -> Error {
+fn cannot_write(error: io::Error) -> Error {
     Error::Conflict {
         message: format!("cannot write the export: {error}"),
         hint: Hint::for_operator(

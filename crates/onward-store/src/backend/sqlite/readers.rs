@@ -7,6 +7,7 @@ use super::file_watch::FileWatch;
 use super::reader_pool::{Idle, MAX_IDLE};
 use super::writer::Writer;
 use crate::error::Error;
+use crate::interrupt::Stop;
 
 /// Read connections to the writer's file.
 #[derive(Clone)]
@@ -24,6 +25,12 @@ impl Reading {
     /// The connection of the transaction.
     pub(crate) fn connection(&self) -> Connection {
         self.connection.clone()
+    }
+
+    /// Stops the statement that runs on the connection.
+    pub(crate) fn stop(&self) -> Stop {
+        let handle = self.connection.lock().file.get_interrupt_handle();
+        Box::new(move || handle.interrupt())
     }
 }
 

@@ -89,11 +89,13 @@ pub(super) async fn submit(
         Ok(valid) => valid,
         Err(message) => return message.render(),
     };
+    let Valid { link, caller, open } = &valid;
     let (parts, body) = request.into_parts();
     let bodies = &site.limits.bodies;
-    let body = bodies.read_form(&parts.headers, body, DOCUMENT).await?;
+    let principal = site.auth.principal(&caller.name, caller.clone());
+    let body = bodies.read_form(&principal, &parts.headers, body, DOCUMENT);
+    let body = body.await?;
     let form = fields(parts, body.bytes).await?;
-    let Valid { link, caller, open } = &valid;
     let form = SubmittedForm::new(form, open.review.questions.len());
     // Only approval has answers.
     let asked = (link.action == Decision::Approve).then_some(&open.review);
