@@ -1,5 +1,6 @@
 //! Transcripts with repeated ids, a partial last line, a rewritten file and a huge one.
 
+use std::fs::File;
 use std::io::Write;
 
 use onward_testbed::TestDir;
