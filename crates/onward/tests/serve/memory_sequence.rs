@@ -1,8 +1,10 @@
 //! The memory of a server when kinds of worst-case requests follow each other, with requests that
 //! time out in between.
 
+use std::time::{Duration, Instant};
+
 use futures_util::{StreamExt as _, stream};
-use onward_testbed::Server;
+use onward_testbed::{Server, TIMEOUT};
 use serde_json::{Value, json};
 
 use crate::memory::{MAX_RSS_KIB, WorstCase, peak_rss_kib, rss_kib};
@@ -58,6 +60,7 @@ fn large_body(fields: Value, mib: usize) -> String {
 }
 
 #[tokio::test]
+#[ignore = "takes two to four minutes"]
 async fn memory_stays_bounded_when_kinds_of_requests_follow_each_other() {
     // Exports of the plan take longer.
     let config = "[limits]\nrequest_seconds = 4\n\
@@ -111,7 +114,12 @@ async fn memory_stays_bounded_when_kinds_of_requests_follow_each_other() {
         let (now, peak) = (rss_kib(&server), peak_rss_kib(&server));
         println!("{name:>12}: {now:>7} KiB, {peak:>7} KiB at the peak");
     }
-    server.get("/readyz").await.expect_success();
+    // Writes of requests that have timed out may still be running.
+    let deadline = Instant::now() + TIMEOUT;
+    while server.get("/readyz").await.status.as_u16() != 200 {
+        assert!(Instant::now() < deadline, "{}", server.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     let peak = peak_rss_kib(&server);
     assert!(peak < MAX_RSS_KIB, "{peak} KiB");
 }

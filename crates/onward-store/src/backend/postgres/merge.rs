@@ -459,7 +459,7 @@ impl Rows {
         );
         match self.change.effect {
             Effect::Update { version, .. } => {
-                let set = self.change.assignments(&parameter);
+                let set = self.change.assignments(parameter);
                 let version: String = version
                     .iter()
                     .map(|(column, name)| format!(" AND {table}.{column} = {}", parameter(name)))
