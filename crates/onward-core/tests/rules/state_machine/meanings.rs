@@ -87,7 +87,8 @@ pub(super) const EVENTS: [(&str, &str); 20] = [
     ("plan_failed", "The plan failed, with its reason."),
     (
         "step_orphaned",
-        "The session that holds the step ended. Another session can take over the step; a step under review, after a decision that asks for changes.",
+        "The session that holds the step ended. Another session can take over the step; a step \
+         under review, after a decision that asks for changes.",
     ),
     ("session_resumed", "Another session continued the plan."),
     (
