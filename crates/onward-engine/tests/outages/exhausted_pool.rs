@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 use onward_core::Code;
 use onward_engine::engine::Settings;
 use onward_engine::{Caller, Engine};
-use onward_testbed::{Backend, Rng, psql, psql_each};
+use onward_testbed::{Backend, psql, psql_each};
 
 use crate::agents::database::TestDatabase;
-use crate::agents::plans;
 use crate::{LIMIT, within_limit};
 
 pub const HOLD: &str = "select pg_sleep(60)";
@@ -58,48 +57,4 @@ async fn an_exhausted_pool_is_reported_as_rate_limited() {
         .expect_err("the session was terminated");
     within_limit(waiting).await.unwrap().unwrap();
     within_limit(engine.count_plans(&caller)).await.unwrap();
-}
-
-/// They wait in a queue of the process, not each with a connection.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn agents_that_wait_for_a_locked_plan_leave_connections_to_others() {
-    let database = TestDatabase::create(Backend::Postgres);
-    let url = database.address_text();
-    let settings = Settings {
-        connections: Some(3),
-        ..Settings::default()
-    };
-    let engine = Engine::open(&database.address, settings).await.unwrap();
-    let caller = Caller::local("me");
-    let mut created = Vec::new();
-    for number in 0..2 {
-        let command = plans::branching(&engine, &mut Rng::new(number), "shared", 12);
-        let plan = engine.create_plan(&caller, command, None).await.unwrap();
-        created.push(plan.created.plan);
-    }
-    let [locked, free] = created[..] else {
-        panic!("two plans")
-    };
-    let lock = {
-        let url = url.clone();
-        let lock = format!("begin; select 1 from plans where plan_id = '{locked}' for update");
-        std::thread::spawn(move || psql_each(&url, &[&lock, HOLD]))
-    };
-    wait_for_one(&url, HOLDERS).await;
-    let claim = |plan| {
-        let (engine, caller) = (engine.clone(), caller.clone());
-        tokio::spawn(async move { engine.next_step(&caller, plan, None, false).await })
-    };
-    let waiting: Vec<_> = (0..12).map(|_| claim(locked)).collect();
-    wait_for_one(&url, BLOCKED).await;
-    for _ in 0..6 {
-        within_limit(claim(free)).await.unwrap().unwrap();
-    }
-    psql(&url, RELEASE).unwrap();
-    lock.join()
-        .unwrap()
-        .expect_err("the session was terminated");
-    for call in waiting {
-        within_limit(call).await.unwrap().unwrap();
-    }
 }
