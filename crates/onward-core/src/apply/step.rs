@@ -336,7 +336,7 @@ impl Step {
                 let work = match scope {
                     ReviewScope::Plan | ReviewScope::Step => {
                         let work = self.take_work(StepStatus::InProgress, StepCause::RequestReview);
-                        // Who asks is there, although its session was taken for ended.
+                        // A request for a review is activity, like a progress report.
                         let orphaned_at = None;
                         Some(Work {
                             orphaned_at,

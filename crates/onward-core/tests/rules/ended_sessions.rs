@@ -86,7 +86,7 @@ fn activity_of_the_session_ends_the_possibility_of_a_takeover() {
 }
 
 #[test]
-fn who_asks_for_a_review_has_not_ended() {
+fn a_session_that_requests_a_review_has_not_ended() {
     let (mut harness, token) = orphaned(1);
     harness.run(&harness.request_review(1, Some(&token)));
     harness.run(&decision(1, Decision::Modify, Some("shorter")));
@@ -103,7 +103,7 @@ fn a_step_whose_session_ends_during_its_review_can_be_taken_over_with_the_feedba
     assert!(harness.run(&orphan(1, "monday", None)).is_empty());
     assert!(
         !harness.plan.steps()[0].is_orphaned(),
-        "the reviewer is next"
+        "the reviewer decides first"
     );
     harness.run(&decision(1, Decision::Modify, Some("shorter")));
     assert!(harness.plan.steps()[0].is_orphaned());

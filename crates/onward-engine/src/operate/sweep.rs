@@ -169,7 +169,7 @@ impl Engine {
             work.begin_calls(calls.boxed());
         }
         let mut worked = self.work(watcher, now, seen, &lanes, &mut work).await;
-        // What was begun is finished, also after an error.
+        // After an error, the checks that are running are finished, too.
         while let Some(done) = work.running.next().await {
             worked = worked.and(work.add(done));
         }

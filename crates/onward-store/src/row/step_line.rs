@@ -119,7 +119,7 @@ pub(crate) fn line(row: Row) -> Result<StepLine, Error> {
         supersedes: None,
         superseded_by: None,
     };
-    // A step under review is nobody's turn but the reviewer's.
+    // While a step is under review, its agent need not be active.
     let is_in_progress = line.status == StepStatus::InProgress;
     line.orphaned_at = line.orphaned_at.filter(|_| is_in_progress);
     line.note = note(&mut cells, line.started_at)?;

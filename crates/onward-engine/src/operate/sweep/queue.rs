@@ -31,8 +31,8 @@ impl Queue {
         }
     }
 
-    /// Adds the plans that have become due since, the last ones first. They come before those that were
-    /// added earlier: many that became due together do not hide the next one.
+    /// Adds the plans that have become due since, latest first. They come before plans that were added
+    /// earlier, so that a stall does not wait for many others that became due together.
     pub(super) fn add(&mut self, fresh: Vec<DuePlan>, until: Timestamp) {
         for due in fresh.into_iter().rev() {
             if self.open.insert(due.plan) {
